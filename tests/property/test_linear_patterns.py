@@ -11,7 +11,10 @@ import itertools
 import pkgutil
 import re
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -20,6 +23,7 @@ from dray.cel.library.regex_size import LARGEST, regex_size
 from dray.cel.number_text import parse_double_text
 from dray.custom.text_formats import TEXT_FORMATS
 
+SOURCES = Path(dray.__file__).parent
 LETTERS = 8_000
 LIMIT = 0.25
 """Seconds of processor time for so many letters: what is linear takes a millisecond, what is quadratic a second."""
@@ -55,6 +59,32 @@ def test_patterns_are_matched_in_linear_time() -> None:
     assert len(found) > 80
     slow = {name: _slow(pattern.fullmatch) or _slow(pattern.match) for name, pattern in found.items()}
     assert {name: text for name, text in slow.items() if text} == {}
+
+
+def test_patterns_are_found_in_linear_time() -> None:
+    """Whoever looks for one anywhere in a text begins anew at each letter: repetitions need a bound, too."""
+    looks = re.compile(r"\b([A-Z_]+)\.(?:findall|finditer|search|split|subn?)\(")
+    sought = {
+        f"{found.stem}.{name}": getattr(importlib.import_module(_module_of(found)), name, None)
+        for found in SOURCES.rglob("*.py")
+        for name in looks.findall(found.read_text())
+    }
+    patterns = {
+        name: value
+        for name, value in sought.items()
+        if isinstance(value, re.Pattern) and isinstance(value.pattern, str)
+    }
+    assert len(patterns) > 20
+    slow = {name: _slow(partial(_look_everywhere, pattern)) for name, pattern in patterns.items()}
+    assert {name: text for name, text in slow.items() if text} == {}
+
+
+def _look_everywhere(pattern: re.Pattern[str], text: str) -> None:
+    deque(pattern.finditer(text), 0)
+
+
+def _module_of(path: Path) -> str:
+    return ".".join(("dray", *path.relative_to(SOURCES).with_suffix("").parts)).removesuffix(".__init__")
 
 
 @pytest.mark.parametrize("name", TEXT_FORMATS)

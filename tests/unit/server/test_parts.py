@@ -53,9 +53,61 @@ def test_text_that_looks_like_objects_is_text() -> None:
     parts.check_json(json.dumps({"data": {"a": "{,}" * 300_000}}).encode(), CONFIG_MAPS)
 
 
-def test_who_set_the_fields_does_not_count() -> None:
-    owned: dict[str, Any] = {"fieldsV1": {f"f:{number}": {} for number in range(parts.MOST_OBJECTS + 1)}}
-    parts.check({"metadata": {"managedFields": [owned]}}, CONFIG_MAPS)
+def _owned(count: int) -> dict[str, Any]:
+    """An object of which so many values are said to be somebody's."""
+    entry: dict[str, Any] = {"fieldsV1": {f"f:{number}": {} for number in range(count - 2)}}
+    return {"metadata": {"managedFields": [entry]}}
+
+
+def test_who_set_the_fields_counts_apart() -> None:
+    parts.check(_owned(parts.MOST_OWNED), PODS)
+    with pytest.raises(ApiError, match=r"more than 100000 values in metadata\.managedFields") as refused:
+        parts.check(_owned(parts.MOST_OWNED + 1), PODS)
+    assert refused.value.code == 413
+    with pytest.raises(ApiError, match=r"more than 100000 values in metadata\.managedFields"):
+        parts.check_json(json.dumps(_owned(parts.MOST_VALUES)).encode(), CONFIG_MAPS)
+
+
+@pytest.mark.parametrize("one", ["fieldsV1", "more"])
+@pytest.mark.parametrize("part", [{}, []])
+def test_who_set_the_fields_counts_in_whatever_shape(one: str, part: Any) -> None:
+    many: list[Any] = [part] * parts.MOST_OWNED
+    for managed in ([{one: many}], [many], [part, *many], {one: many}):
+        with pytest.raises(ApiError, match=r"metadata\.managedFields"):
+            parts.check({"metadata": {"managedFields": managed}}, CONFIG_MAPS)
+
+
+@pytest.mark.parametrize("path", ["spec", "template", "metadata"])
+def test_what_is_named_like_it_elsewhere_counts_like_anything_else(path: str) -> None:
+    many: dict[str, Any] = {"managedFields": [{}] * parts.MOST_OBJECTS}
+    with pytest.raises(ApiError, match="more than 50000 objects"):
+        parts.check({"spec": {path: many}}, CONFIG_MAPS)
+
+
+_PATCHES = [
+    ("application/json-patch+json", b'[{"op":"add","path":"/data","value":[%b]}]'),
+    ("application/json-patch+json", b"[%b]"),
+    ("application/merge-patch+json", b'{"data":[%b]}'),
+    ("application/merge-patch+json", b'{"metadata":{"managedFields":[%b]}}'),
+    ("application/strategic-merge-patch+json", b'{"data":[%b]}'),
+    ("application/apply-patch+yaml", b'{"data":[%b]}'),
+]
+
+
+@pytest.mark.parametrize(("content_type", "form"), _PATCHES)
+def test_patches_are_bounded_where_they_are_read(content_type: str, form: bytes) -> None:
+    data = form % b",".join([b"{}"] * (parts.MOST_OWNED + 1))
+    with pytest.raises(ApiError) as refused:
+        body.read_patch(data, content_type)
+    assert refused.value.code == 413
+
+
+@pytest.mark.parametrize("content_type", ["application/json", "application/yaml"])
+def test_whatever_else_is_read_is_bounded_too(content_type: str) -> None:
+    """Such as options of a delete, or the part of an object that a subresource is."""
+    with pytest.raises(ApiError) as refused:
+        body.parse(b'{"spec":[%b]}' % b",".join([b"{}"] * parts.MOST_OBJECTS), content_type)
+    assert refused.value.code == 413
 
 
 @pytest.mark.parametrize("kind", ["ReplicaSet", "Deployment", "DaemonSet", "StatefulSet"])

@@ -78,8 +78,13 @@ def is_large(body: bytes, content_type: str, kind: Kind) -> bool:
 
 
 def parse(body: bytes, content_type: str) -> Any:
-    """A body as plain values. Raises ApiError for other media types and for what is not JSON or YAML."""
-    given = media_type(content_type)
+    """A body as plain values. Raises ApiError for other media types, what is not JSON or YAML, and too many parts."""
+    value = _parse(body, media_type(content_type))
+    parts.check_read(value, len(body))
+    return value
+
+
+def _parse(body: bytes, given: str) -> Any:
     if given in JSON_TYPES:
         try:
             return codec.parse_json(body)
@@ -121,7 +126,8 @@ def read_patch(body: bytes, content_type: str) -> Patch:
     given = media_type(content_type)
     if given not in FORMATS:
         raise errors.unsupported_media_type(given, FORMATS)
-    value = parse_yaml(body) if given == APPLY_PATCH else parse(body, "application/json")
+    value = _parse(body, YAML_TYPE if given == APPLY_PATCH else "application/json")
+    parts.check_read(value, len(body))
     return Patch(given, value, number_ranges.may_be_in(body))
 
 

@@ -20,7 +20,8 @@ VERSION_MATCHES = ("Exact", "NotOlderThan")
 MANAGER_LENGTH = 128
 _NUMBER = re.compile(r"-?[0-9]{1,18}")
 _DURATION_UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
-_DURATION_PART = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|ms|s|m|h)")
+_DURATION_PART = re.compile(r"([0-9]{1,64}(?:\.[0-9]{0,64})?|\.[0-9]{1,64})(ns|us|µs|ms|s|m|h)")
+_LONGEST_DURATION = 64
 
 
 class WriteOptions(msgspec.Struct, frozen=True):
@@ -126,9 +127,10 @@ def time_limit(query: Mapping[str, str]) -> float | None:
     text = query.get("timeout", "")
     if not text or text in ("0", "+0", "-0"):
         return None
-    parts = _DURATION_PART.findall(text)
-    if not parts or "".join(number + unit for number, unit in parts) != text.lstrip("+-") or len(text) > 64:
-        raise errors.bad_request(f"invalid timeout specified in the request URL: {text!r} is no duration such as 30s")
+    parts = _DURATION_PART.findall(text) if len(text) <= _LONGEST_DURATION else ()
+    if not parts or "".join(number + unit for number, unit in parts) != text.lstrip("+-"):
+        shown = text[:_LONGEST_DURATION]
+        raise errors.bad_request(f"invalid timeout specified in the request URL: {shown!r} is no duration such as 30s")
     seconds = sum(float(number) * _DURATION_UNITS[unit] for number, unit in parts)
     return seconds if seconds and not text.startswith("-") else None
 

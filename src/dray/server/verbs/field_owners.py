@@ -20,6 +20,7 @@ from dray.api.sharing import remembered
 from dray.api.struct import decode_value
 from dray.api.text_memory import remember_texts
 from dray.custom.kinds import CustomKind
+from dray.server.bodies import parts
 from dray.server.bodies.options import MANAGER_LENGTH
 from dray.server.custom import shapes
 from dray.server.custom.first_fields import FirstFields
@@ -67,9 +68,12 @@ def document_of(call: Call, obj: Object) -> dict[str, Any]:
     return plain
 
 
-def typed(entries: list[dict[str, Any]]) -> _Entries:
-    """Entries as objects hold them; those of many objects are alike, and there once."""
-    return _typed(msgspec.json.encode(entries))
+def typed(entries: list[dict[str, Any]]) -> _Entries | None:
+    """Entries as objects hold them; those of many objects are alike, and there once. None: too many to be kept."""
+    encoded = msgspec.json.encode(entries)
+    if len(encoded) > 2 * parts.MOST_OWNED and parts.are_too_many_owned(entries):
+        return None
+    return _typed(encoded)
 
 
 @remember_texts(MOST_ENTRIES, longest=LONGEST_REMEMBERED)
@@ -84,7 +88,7 @@ def track(call: Call, live: Object | None, new: Object) -> Object:
     """The new object with `managedFields` after a write other than apply; `live` is None for a create.
 
     An object without entries, because a component made it, stays without until somebody applies it: then all of it
-    belongs to `before-first-apply`, as in Kubernetes.
+    belongs to `before-first-apply`, as in Kubernetes. So it is, too, with one that has more of them than are kept.
     """
     known = () if live is None else live.metadata.managed_fields
     if live is not None and not known:
@@ -95,7 +99,8 @@ def track(call: Call, live: Object | None, new: Object) -> Object:
         return with_metadata(new, managed_fields=_first_entries(call, new))
     write = managed.Write(definition_of(call), call.field_manager, str(call.now), call.route.subresource)
     before = None if live is None else document_of(call, live)
-    return with_metadata(new, managed_fields=typed(managed.track_update(before, document_of(call, new), write)))
+    entries = managed.track_update(before, document_of(call, new), write)
+    return with_metadata(new, managed_fields=typed(entries) or ())  # as Kubernetes does: the write is worth more
 
 
 def _is_stored_form(call: Call) -> bool:
@@ -118,7 +123,7 @@ def _first_entries(call: Call, new: Object) -> _Entries:
     else:
         content = codec.encode(replace(new, metadata=_nameless(new.metadata)))
         fields = _fields_of_new(call.route.kind.group, call.route.version, call.route.kind.kind, content)
-    if not fields:
+    if not fields or parts.are_too_many_owned(fields):
         return ()
     entry = ManagedFieldsEntry(
         manager=call.field_manager,

@@ -12,7 +12,7 @@ from dray.api.field import invalid
 from dray.api.meta import Object, StatusCause, StatusDetails
 from dray.api.registry import CLUSTER_GROUP, DRAY_GROUP
 from dray.server import errors, objects
-from dray.server.bodies import body, number_ranges
+from dray.server.bodies import body, number_ranges, parts
 from dray.server.bodies.options import WriteOptions
 from dray.server.bodies.owner_references import without_duplicates
 from dray.server.bodies.request_namespace import in_namespace
@@ -159,7 +159,10 @@ async def _apply(engine: Engine, call: Call, wanted: Patch, given: WriteOptions)
             new["metadata"].setdefault("namespace", call.route.namespace)
         obj = _read(call, new, given, keep_nulls=True)  # who applies one wants to own it
         _check_numbers(call, new)
-        return objects.with_metadata(obj, managed_fields=typed(entries))
+        owned = typed(entries)
+        if owned is None:
+            raise parts.too_many_owned()
+        return objects.with_metadata(obj, managed_fields=owned)
 
     if engine.store.get(call.key) is None and not call.route.subresource:
         new = await engine.beside(call, applied, None) if call.is_large else applied(None)
