@@ -66,6 +66,53 @@ async def test_an_accepted_cluster_gets_what_it_needs_on_the_hub() -> None:
         assert ("ManagedClusterAccepted", "Cluster c1: Accepted by hub cluster admin") in await hub.events("c1")
 
 
+@pytest.mark.parametrize("name", ["kube-system", "default", "kube-node-lease", "tenant"])
+async def test_the_namespace_of_somebody_else_is_not_the_clusters(name: str) -> None:
+    """Its agent would get rights there, and whoever has rights there would be its agent."""
+    async with hub_world() as hub:
+        if name == "tenant":
+            await hub.create(manifest("v1", "Namespace", name))
+        await hub.create(cluster(name))
+        await hub.settle()
+        assert await accepted(hub, name) == ("False", "NamespaceTaken")
+        assert [reason for reason, _ in await hub.events(name)].count("ManagedClusterDenied") == 1
+        for plural in ("rolebindings", "leases"):
+            of_cluster = [one for one in await hub.objects(plural, name) if one.metadata.owner_references]
+            assert of_cluster == []
+        assert await hub.get("serviceaccounts", "cluster-agent", name) is None
+        assert await hub.get("clusterrolebindings", ROLE.format(name)) is None
+        for as_agent in (agent, agent_of_group):
+            await refused(as_agent(hub, name).list(LEASES, name), "leases")
+            await refused(as_agent(hub, name).get(CLUSTERS, "", name), "managedclusters")
+
+
+async def test_a_namespace_that_says_so_is_the_clusters() -> None:
+    async with hub_world() as hub:
+        await hub.create(manifest("v1", "Namespace", "c1"), cluster("c1"))
+        await hub.settle()
+        assert await accepted(hub, "c1") == ("False", "NamespaceTaken")
+        label = "open-cluster-management.io/cluster-name"
+        await hub.patch("namespaces", "c1", {"metadata": {"labels": {label: "c1"}}})
+        await hub.settle()
+        assert await accepted(hub, "c1") == ("True", "HubClusterAdminAccepted")
+        own = agent(hub, "c1")
+        await own.patch(LEASES, "c1", LEASE, {"spec": {}})
+        await hub.patch("namespaces", "c1", {"metadata": {"labels": {label: "c2"}}})
+        await hub.settle()
+        assert await accepted(hub, "c1") == ("False", "NamespaceTaken")
+        await refused(own.patch(LEASES, "c1", LEASE, {"spec": {}}), "leases")
+        await refused(own.get(CLUSTERS, "", "c1"), "managedclusters")
+
+
+async def test_a_cluster_that_is_denied_in_the_namespace_of_somebody_else_is_denied() -> None:
+    async with hub_world() as hub:
+        await hub.create(cluster("default"))
+        await hub.settle()
+        await hub.patch("managedclusters", "default", {"spec": {"hubAcceptsClient": False}})
+        await hub.settle()
+        assert await accepted(hub, "default") == ("False", "HubClusterAdminDenied")
+
+
 async def test_nobody_is_expected_of_a_cluster_that_was_never_accepted() -> None:
     async with hub_world() as hub:
         await hub.create(manifest(f"{GROUP}/v1", "ManagedCluster", "c1", spec={"hubAcceptsClient": False}))

@@ -15,7 +15,8 @@ from msgspec.structs import replace
 
 from dray.api.backoff import Backoff
 from dray.api.cluster import ManagedCluster
-from dray.api.cluster.managed_cluster import DEFAULT_LEASE_DURATION_SECONDS, is_accepted
+from dray.api.cluster.managed_cluster import CONDITION_HUB_ACCEPTED, DEFAULT_LEASE_DURATION_SECONDS, is_accepted
+from dray.api.conditions import find_condition
 from dray.api.kinds import CLUSTERS, LEASES
 from dray.api.status import ApiError
 from dray.api.times import MicroTime
@@ -111,7 +112,7 @@ class Agent:
             self.problem = (
                 f"the hub has no cluster {self.name} any more; start again to register it"
                 if cluster is None
-                else f"waiting for the hub to accept cluster {self.name} (spec.hubAcceptsClient)"
+                else f"waiting for the hub to accept cluster {self.name} ({_why_not(cluster)})"
             )
             await self._clock.sleep(ACCEPT_SECONDS)
             cluster = await self._access.find()
@@ -169,6 +170,12 @@ class Agent:
         client, self._client = self._client, None
         if client is not None:
             await client.close()
+
+
+def _why_not(cluster: ManagedCluster) -> str:
+    """What the hub says of a cluster that it does not accept; if nothing, what has to be set."""
+    said = find_condition(cluster.status.conditions, CONDITION_HUB_ACCEPTED)
+    return said.message if said is not None and cluster.spec.hub_accepts_client else "spec.hubAcceptsClient"
 
 
 def _is_being_cancelled() -> bool:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec.structs import replace
+
 from dray.api.cluster import ManagedCluster
 from dray.api.cluster.managed_cluster import AGENT_ACCOUNT, CLUSTER_NAME_LABEL, CONDITION_HUB_ACCEPTED
 from dray.api.conditions import find_condition, with_condition
@@ -23,24 +25,48 @@ AGENT_GROUP: Final = "system:open-cluster-management:{}"
 REGISTRATION: Final = "open-cluster-management:managedcluster:registration"
 """The ClusterRole, known to every server, that says what an agent may do in its cluster's namespace."""
 
+NAMESPACE_TAKEN: Final = "NamespaceTaken"
+"""The reason of a hub that would accept a cluster, and has no namespace for it."""
+
 _RBAC: Final = "rbac.authorization.k8s.io"
 _CLUSTER: Final = "cluster.open-cluster-management.io"
 
 
-def plan_condition(cluster: ManagedCluster, now: Time) -> tuple[Condition, ...] | None:
+def has_room(cluster: ManagedCluster, namespace: Namespace | None) -> bool:
+    """Whether the namespace of a cluster's name is the cluster's own, or is yet to be made."""
+    return namespace is None or namespace.metadata.labels.get(CLUSTER_NAME_LABEL) == cluster.metadata.name
+
+
+def plan_condition(cluster: ManagedCluster, now: Time, *, room: bool = True) -> tuple[Condition, ...] | None:
     """The conditions with the hub's answer among them; None: as they are. Nobody is denied who was never accepted."""
-    accepts = cluster.spec.hub_accepts_client
+    wanted = cluster.spec.hub_accepts_client
     found = find_condition(cluster.status.conditions, CONDITION_HUB_ACCEPTED)
-    if (found is None and not accepts) or (found is not None and (found.status == "True") is accepts):
+    if found is None and not wanted:
         return None
-    answer = Condition(
-        type=CONDITION_HUB_ACCEPTED,
-        status="True" if accepts else "False",
-        last_transition_time=now,
-        reason="HubClusterAdminAccepted" if accepts else "HubClusterAdminDenied",
-        message="Accepted by hub cluster admin" if accepts else "Denied by hub cluster admin",
-    )
-    return with_condition(cluster.status.conditions, answer)
+    answer = _denied() if not wanted else _accepted() if room else _no_room(cluster)
+    if found is not None and found.status == answer.status and NAMESPACE_TAKEN not in {found.reason, answer.reason}:
+        return None
+    if found is not None and (found.status, found.reason) == (answer.status, answer.reason):
+        return None
+    return with_condition(cluster.status.conditions, replace(answer, last_transition_time=now))
+
+
+def _accepted() -> Condition:
+    return _answer("True", "HubClusterAdminAccepted", "Accepted by hub cluster admin")
+
+
+def _denied() -> Condition:
+    return _answer("False", "HubClusterAdminDenied", "Denied by hub cluster admin")
+
+
+def _no_room(cluster: ManagedCluster) -> Condition:
+    name = cluster.metadata.name
+    why = f"Namespace {name} is not the cluster's own: choose another name for the cluster, or label the namespace"
+    return _answer("False", NAMESPACE_TAKEN, f"{why} {CLUSTER_NAME_LABEL}={name}")
+
+
+def _answer(status: str, reason: str, message: str) -> Condition:
+    return Condition(type=CONDITION_HUB_ACCEPTED, status=status, reason=reason, message=message)
 
 
 def wanted_objects(cluster: ManagedCluster) -> tuple[Object, ...]:
@@ -48,6 +74,11 @@ def wanted_objects(cluster: ManagedCluster) -> tuple[Object, ...]:
     accepted = cluster.spec.hub_accepts_client
     shared = (_namespace(cluster), _account(cluster), _role(cluster, accepted=accepted), _role_binding(cluster))
     return (*shared, registration_binding(cluster)) if accepted else shared
+
+
+def bindings(cluster: ManagedCluster) -> tuple[RoleBinding | ClusterRoleBinding, ...]:
+    """All that gives an agent its rights."""
+    return (registration_binding(cluster), _role_binding(cluster))
 
 
 def registration_binding(cluster: ManagedCluster) -> RoleBinding:

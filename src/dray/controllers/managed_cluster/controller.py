@@ -8,7 +8,8 @@ from typing import Any, cast
 from msgspec.structs import replace
 
 from dray.api.cluster import ManagedCluster
-from dray.api.cluster.managed_cluster import CLUSTER_NAME_LABEL, is_accepted
+from dray.api.cluster.managed_cluster import CLUSTER_NAME_LABEL, CONDITION_HUB_ACCEPTED, is_accepted
+from dray.api.conditions import find_condition
 from dray.api.generated.coordination import Lease
 from dray.api.generated.core import Namespace, ServiceAccount
 from dray.api.generated.rbac import ClusterRole, ClusterRoleBinding, RoleBinding
@@ -77,11 +78,14 @@ class ManagedClusterController(QueueController[str]):
         cluster = self._clusters.get("", key)
         if cluster is None:
             return None
-        if cluster.metadata.deletion_timestamp is None:
+        room = acceptance.has_room(cluster, self._belongings["Namespace"].get("", key))
+        if not room:
+            await self._take_away(*acceptance.bindings(cluster))
+        elif cluster.metadata.deletion_timestamp is None:
             await self._provide(cluster)
-        cluster = await self._answer(cluster)
+        cluster = await self._answer(cluster, room=room)
         plan = plan_availability(cluster, self._renewed(cluster), self._now())
-        if plan.create_lease:
+        if plan.create_lease and room:
             await self._create_lease(cluster)
         cluster = await self._write_availability(cluster, plan)
         if plan.taints is not None:
@@ -108,25 +112,29 @@ class ManagedClusterController(QueueController[str]):
         elif isinstance(wanted, ClusterRole) and cast(ClusterRole, found).rules != wanted.rules:
             informer.put(await self._client.update(replace(found, rules=wanted.rules)))
 
-    async def _take_away(self, unwanted: RoleBinding) -> None:
-        meta = unwanted.metadata
-        if self._belongings["RoleBinding"].get(meta.namespace, meta.name) is None:
-            return
-        try:
-            await self._client.delete(ROLE_BINDINGS, meta.namespace, meta.name, DeleteOptions())
-        except ApiError as error:
-            if error.code != 404:
-                raise
+    async def _take_away(self, *unwanted: RoleBinding | ClusterRoleBinding) -> None:
+        for one in unwanted:
+            meta = one.metadata
+            if self._belongings[one.kind].get(meta.namespace, meta.name) is None:
+                continue
+            kind = ROLE_BINDINGS if isinstance(one, RoleBinding) else CLUSTER_ROLE_BINDINGS
+            try:
+                await self._client.delete(kind, meta.namespace, meta.name, DeleteOptions())
+            except ApiError as error:
+                if error.code != 404:
+                    raise
 
-    async def _answer(self, cluster: ManagedCluster) -> ManagedCluster:
-        """Writes whether the hub accepts the cluster."""
-        conditions = acceptance.plan_condition(cluster, as_time(self._clock.now()))
+    async def _answer(self, cluster: ManagedCluster, *, room: bool) -> ManagedCluster:
+        """Writes whether the hub accepts the cluster, and has room for it."""
+        conditions = acceptance.plan_condition(cluster, as_time(self._clock.now()), room=room)
         if conditions is None:
             return cluster
         written = await self._write_status(replace(cluster, status=replace(cluster.status, conditions=conditions)))
-        answer = conditions[-1]
+        answer = find_condition(conditions, CONDITION_HUB_ACCEPTED)
+        assert answer is not None
+        tell = self._recorder.warning if answer.reason == acceptance.NAMESPACE_TAKEN else self._recorder.normal
         reason = "ManagedClusterAccepted" if answer.status == "True" else "ManagedClusterDenied"
-        await self._recorder.normal(written, reason, f"Cluster {cluster.metadata.name}: {answer.message}")
+        await tell(written, reason, f"Cluster {cluster.metadata.name}: {answer.message}")
         return written
 
     async def _create_lease(self, cluster: ManagedCluster) -> None:
@@ -190,7 +198,9 @@ class ManagedClusterController(QueueController[str]):
 
     def _belonging_changed(self, old: Object | None, new: Object | None) -> None:
         """Somebody changed, removed or made what a cluster has: what we made ourselves may come when it is unwanted."""
-        obj = new or old
-        cluster = obj.metadata.labels.get(CLUSTER_NAME_LABEL) if obj is not None else None
-        if cluster:
-            self.queue.add(cluster)
+        for obj in (old, new):
+            cluster = obj.metadata.labels.get(CLUSTER_NAME_LABEL) if obj is not None else None
+            if cluster:
+                self.queue.add(cluster)
+            elif isinstance(obj, Namespace) and self._clusters.get("", obj.metadata.name) is not None:
+                self.queue.add(obj.metadata.name)

@@ -42,8 +42,8 @@ OBJECTS = (
         rule(READ, CLUSTER, "managedclustersets managedclustersetbindings"),
         rule("create", LEASES, "leases"),
         rule(f"{READ} create", CORE, "namespaces serviceaccounts"),
-        rule(f"{READ} create update", "rbac.authorization.k8s.io", "clusterroles clusterrolebindings"),
-        rule(f"{READ} create delete update", "rbac.authorization.k8s.io", "rolebindings"),
+        rule(f"{READ} create update", "rbac.authorization.k8s.io", "clusterroles"),
+        rule(f"{READ} create delete update", "rbac.authorization.k8s.io", "clusterrolebindings rolebindings"),
         *_AGENT,
     ),
 )
