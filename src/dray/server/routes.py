@@ -167,7 +167,7 @@ class Table:
         group, version, rest = self._version(parts)
         if "" in rest:
             raise errors.page_not_found()
-        if rest[0] == "watch" and len(rest) > 1:
+        if rest[0] == "watch" and len(rest) > 1 and rest[1] != "watch":  # a path may repeat it a thousand times
             return self._watch(method, [*parts[: -len(rest)], *rest[1:]])
         namespace = ""
         if rest[0] == "namespaces" and len(rest) > 2 and not (group == "" and rest[2] in ("status", "finalize")):
