@@ -83,6 +83,8 @@ class Day(msgspec.Struct, frozen=True, kw_only=True):
     """How often the API server does."""
     jumps: float = 0.05
     """How often the wall clock is set."""
+    jump: float = 1.0
+    """How many times five minutes, or five seconds, it is set by."""
     skew: float = 0.0
     """How many seconds the clocks of several servers are off, at most."""
     elections: float = 0.0
@@ -227,7 +229,7 @@ class Simulation:
             self._server.lose_leader()
         if chance() < day.jumps:
             self.coverage.met("clock set")
-            self._clock.jump(self._random.choice([-300.0, -5.0, 5.0, 300.0]))
+            self._clock.jump(day.jump * self._random.choice([-300.0, -5.0, 5.0, 300.0]))
         await asyncio.sleep(self._random.choice([0.0, 0.01, 0.2, 1.0, 5.0, 20.0]))
 
     async def _kill_or_start(self) -> None:

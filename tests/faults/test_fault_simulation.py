@@ -14,9 +14,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from fault_simulation.coverage import FAULTS, STATES
-from fault_simulation.simulation import Day, Report, simulate
+from fault_simulation.simulation import Day, Report, day_of, simulate
 
 SEEDS = (*range(25), 10_277, 10_537)
 """The first ones, and some that have taught something: a late pod of a gang that counted on others which were not
@@ -49,6 +50,11 @@ def failures(seed: int) -> list[str]:
 @pytest.mark.parametrize("seed", seeds())
 def test_whatever_fails_nothing_goes_wrong_and_all_that_can_be_done_is_done(seed: int) -> None:
     assert failures(seed) == []
+
+
+@pytest.mark.parametrize("seed", [5, 6, 7])
+def test_nobody_is_gone_or_waits_for_a_clock_that_is_set_by_hours(seed: int) -> None:
+    assert simulate(seed, replace(day_of(seed), jumps=0.15, jump=24.0)).problems == ()
 
 
 def traces(seeds: tuple[int, ...], hash_seed: str) -> list[str]:

@@ -79,7 +79,7 @@ def _plan_start(pod: Pod, surroundings: PodSurroundings, now: float, written: Ti
     if delay > 0:
         if pod.status.start_time is None:
             return Step(pod_status.starting(pod, surroundings.host, written), again_in=delay)
-        left = _seconds(pod.status.start_time) + delay - now
+        left = _left(_seconds(pod.status.start_time), delay, now)
         if left > 0:
             return Step(again_in=left)
     address = surroundings.host if pod.spec.host_network else surroundings.address
@@ -95,7 +95,7 @@ def _plan_run(pod: Pod, behaviour: Behaviour, now: float, written: Time) -> Step
         return Step(resized)
     waits = _waits_for_restart(pod)
     if waits is not None:
-        left = waits - now
+        left = _left(waits, _backoff(pod), now)
         return Step(again_in=left) if left > 0 else Step(pod_status.restarted(pod, behaviour.exit_code, written))
     if behaviour.run is None:
         return NOTHING
@@ -118,7 +118,7 @@ def _plan_end(pod: Pod, behaviour: Behaviour, now: float, written: Time) -> Step
     assert meta.deletion_timestamp is not None
     grace = float(meta.deletion_grace_period_seconds or 0)
     if not is_finished(pod):
-        left = _seconds(meta.deletion_timestamp) - grace + min(behaviour.stop, grace) - now
+        left = _left(_seconds(meta.deletion_timestamp) - grace, min(behaviour.stop, grace), now)
         if left > 0:
             return Step(again_in=left)
         stopped_in_time = pod.status.phase == "Running" and behaviour.stop <= grace
@@ -177,7 +177,7 @@ def _not_past_deadline(pod: Pod, step: Step, now: float) -> Step:
 
 
 def _waits_for_restart(pod: Pod) -> float | None:
-    """Until when containers that ended wait to be restarted; None if they run."""
+    """Since when containers that ended wait to be restarted; None if they run."""
     moments = [
         _seconds(status.last_state.terminated.finished_at)
         for status in pod.status.container_statuses
@@ -185,7 +185,7 @@ def _waits_for_restart(pod: Pod) -> float | None:
         and status.last_state.terminated is not None
         and status.last_state.terminated.finished_at is not None
     ]
-    return max(moments) + _backoff(pod) if moments else None
+    return max(moments) if moments else None
 
 
 def _backoff(pod: Pod) -> float:
@@ -202,6 +202,11 @@ def _started(pod: Pod, now: float) -> float:
         if status.state.running is not None and status.state.running.started_at is not None
     ]
     return max(moments, default=now)
+
+
+def _left(since: float, seconds: float, now: float) -> float:
+    """How much of a short time is left; 0 if it has not even begun: the clock was set back, and nobody waits for it."""
+    return since + seconds - now if since <= now else 0.0
 
 
 def _seconds(moment: Time) -> float:
