@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 
 import pytest
 from msgspec.structs import replace
 
 from controller_world import Manifest, find_kind, manifest, typed
+from dray.api.times import MicroTime
 from dray.reconcile import VirtualClock
 from dray.server.local import LocalClient
 from dray.server.security.identity import authenticated, service_account_groups, service_account_user
@@ -295,6 +297,33 @@ async def test_a_hub_that_was_away_itself_lets_its_clusters_come_back_first() ->
             assert await hub.decisions() == ["c1"]
             assert await available(hub, "c1") == ("True", "Reported")
             assert await available(hub, "c2") == ("Unknown", "ManagedClusterLeaseUpdateStopped")
+
+
+@pytest.mark.parametrize("hours", [-30, -1, 1, 30])
+async def test_a_clock_that_is_set_makes_no_cluster_unreachable_and_hides_none_that_is(hours: int) -> None:
+    """The agents' clocks go on as before: what they write is hours off, and comes all the same."""
+    async with hub_world() as hub:
+        await hub.fleet("c1", "c2")
+        await hub.create(placement())
+        await hub.settle()
+        hub.clock.jump(hours * 3600)
+        for _ in range(8):
+            now = datetime.fromtimestamp(hub.clock.now() - hours * 3600, UTC)
+            await hub.patch("leases", LEASE, {"spec": {"renewTime": str(MicroTime.of(now))}}, namespace="c1")
+            await hub.settle(55)
+            assert await available(hub, "c1") == ("True", "Reported")
+        assert await available(hub, "c2") == ("Unknown", "ManagedClusterLeaseUpdateStopped")
+        assert await hub.decisions() == ["c1"]
+
+
+async def test_an_agent_whose_clock_is_ahead_is_missed_like_any_other() -> None:
+    async with hub_world() as hub:
+        await hub.fleet("c1")
+        await hub.patch("leases", LEASE, {"spec": {"renewTime": "2099-01-01T00:00:00.000000Z"}}, namespace="c1")
+        await hub.settle(290)
+        assert await available(hub, "c1") == ("True", "Reported")
+        await hub.settle(20)
+        assert await available(hub, "c1") == ("Unknown", "ManagedClusterLeaseUpdateStopped")
 
 
 async def test_sets_say_whether_they_are_empty_and_bindings_whether_they_are_bound() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from msgspec.structs import replace
 
@@ -25,7 +25,7 @@ from dray.api.kinds import (
 from dray.api.meta import DeleteOptions, Object
 from dray.api.status import ApiError
 from dray.api.taints import TaintName
-from dray.api.times import MicroTime
+from dray.api.times import MicroTime, Time
 from dray.client import Informer
 from dray.controllers.context import Context
 from dray.controllers.managed_cluster import acceptance
@@ -36,6 +36,15 @@ from dray.process.clock import as_time
 
 RETURN_SECONDS = 30.0
 """How long agents have to come back to a hub that was away itself, before their silence counts."""
+
+
+class _Heard(NamedTuple):
+    """A renewal of a lease, as it is written, and when it was heard of, by the clock that never jumps."""
+
+    written: MicroTime | Time
+    at: float
+    is_from_before: bool = False
+    """Whether it was there when the hub began to listen."""
 
 
 class ManagedClusterController(QueueController[str]):
@@ -57,8 +66,8 @@ class ManagedClusterController(QueueController[str]):
         }
         super().__init__(context, self._clusters, self._leases, *self._belongings.values())
         self._recorder = context.recorder(self.name)
-        self._missed: dict[str, MicroTime | datetime] = {}
-        self._started = self._now()
+        self._heard: dict[str, _Heard] = {}
+        self._started = self._clock.monotonic()
         self._clusters.on_change(self._cluster_changed)
         self._leases.on_change(self._lease_changed)
         for informer in self._belongings.values():
@@ -68,15 +77,19 @@ class ManagedClusterController(QueueController[str]):
         """Works until cancelled. Leases that nobody could renew while the hub was away are given a little longer."""
         for informer in self.informers:
             await informer.synced()
-        self._started = self._now()
-        renewals = {name: self._last_renewal(name) for name in [cluster.metadata.name for cluster in self._clusters]}
-        self._missed = {name: renewed for name, renewed in renewals.items() if renewed is not None}
+        self._started, now = self._clock.monotonic(), self._now()
+        for name in [cluster.metadata.name for cluster in self._clusters]:
+            written = self._last_renewal(name)
+            if written is not None:
+                age = (now - written.datetime()).total_seconds()
+                self._heard[name] = _Heard(written, self._started - max(age, 0.0), is_from_before=True)
         await super().run()
 
     async def reconcile(self, key: str) -> float | None:
         """Provides for an accepted cluster, and writes its conditions and automatic taints where they are wrong."""
         cluster = self._clusters.get("", key)
         if cluster is None:
+            self._heard.pop(key, None)
             return None
         room = acceptance.has_room(cluster, self._belongings["Namespace"].get("", key))
         if not room:
@@ -167,22 +180,28 @@ class ManagedClusterController(QueueController[str]):
         shown = ", ".join(str(TaintName.of(taint)) for taint in taints) or "none"
         await self._recorder.normal(written, EVENT_TAINTS_UPDATED, f"Taints follow the condition Available: {shown}")
 
-    def _renewed(self, cluster: ManagedCluster) -> MicroTime | datetime | None:
-        """When the lease was last renewed as far as that counts; None if there is none."""
-        name = cluster.metadata.name
-        renewed = self._last_renewal(name)
-        if renewed is None or self._missed.get(name) != renewed:
-            self._missed.pop(name, None)
-            return renewed
-        pardon = self._started + timedelta(seconds=RETURN_SECONDS) - grace_of(cluster)
-        return max(renewed.datetime() if isinstance(renewed, MicroTime) else renewed, pardon)
+    def _renewed(self, cluster: ManagedCluster) -> datetime | None:
+        """When the lease was last renewed as far as that counts; None if there is none.
 
-    def _last_renewal(self, cluster: str) -> MicroTime | datetime | None:
-        lease = self._leases.get(cluster, LEASE_NAME)
-        if lease is None:
+        That is when the hub heard of it, by a clock that nobody sets: what an agent writes is of its own clock, and
+        the hub's may be set by hours.
+        """
+        name, tick = cluster.metadata.name, self._clock.monotonic()
+        written = self._last_renewal(name)
+        if written is None:
+            self._heard.pop(name, None)
             return None
-        created = lease.metadata.creation_timestamp
-        return lease.spec.renew_time or (created.datetime() if created is not None else self._started)
+        heard = self._heard.get(name)
+        if heard is None or heard.written != written:
+            heard = self._heard[name] = _Heard(written, tick)
+        at = heard.at
+        if heard.is_from_before:
+            at = max(at, self._started + RETURN_SECONDS - grace_of(cluster).total_seconds())
+        return self._now() - timedelta(seconds=tick - at)
+
+    def _last_renewal(self, cluster: str) -> MicroTime | Time | None:
+        lease = self._leases.get(cluster, LEASE_NAME)
+        return (lease.spec.renew_time or lease.metadata.creation_timestamp) if lease is not None else None
 
     def _now(self) -> datetime:
         return datetime.fromtimestamp(self._clock.now(), UTC)
