@@ -13,11 +13,11 @@ import pytest
 
 from dashboard_visitor import API, Visitor
 from dray.dashboard.access import Caller
-from dray.dashboard.sessions import MOST_OF_ONE, MOST_SESSIONS, Sessions
+from dray.dashboard.sessions import MOST_OF_ONE, MOST_SESSIONS, MOST_VIEWS, Sessions
 from dray.process.clock import RealClock
 from dray_process import DrayProcess
 from live_server import LiveServer, running_server
-from patience import PATIENCE
+from patience import PATIENCE, eventually
 
 
 @pytest.fixture(scope="module")
@@ -193,6 +193,42 @@ async def test_when_there_is_no_room_the_oldest_session_of_whoever_has_most_ends
     assert await sessions.find(*first) is not None
     assert await sessions.find(*many[0]) is None
     assert await sessions.find(*many[1]) is not None
+
+
+def test_one_tenant_has_a_few_views_at_a_time_however_many_sessions(server: LiveServer) -> None:
+    """Each holds all that its caller may see: with twenty sessions, twenty times that."""
+    for name in ("one", "two"):
+        path = f"/api/v1/namespaces/default/serviceaccounts/{name}"
+        assert server.request("POST", path.rpartition("/")[0], {"metadata": {"name": name}}).code == 201
+    tokens = [
+        server.request("POST", f"/api/v1/namespaces/default/serviceaccounts/{name}/token", {"spec": {}}).json["status"][
+            "token"
+        ]
+        for name in ("one", "two")
+    ]
+    visitors = [Visitor(server) for _ in range(MOST_VIEWS + 1)]
+    for number, visitor in enumerate(visitors):
+        assert visitor.log_in(token=tokens[number % 2]) == 200
+    # Nobody looks at a view that is asked for once: it makes room for the next.
+    for visitor in visitors * 2:
+        assert visitor.ask("GET", f"{API}/watch?view=waiting&once=1")[0] == 200
+    with contextlib.ExitStack() as open_streams:
+        for visitor in visitors[:-1]:
+            stream = open_streams.enter_context(contextlib.closing(server.connect()))
+            stream.request("GET", f"{API}/watch?view=waiting", headers=visitor.headers())
+            answer = stream.getresponse()
+            assert answer.status == 200
+            answer.readline()
+        code, _, told = visitors[-1].ask("GET", f"{API}/watch?view=waiting&once=1")
+        assert (code, told["error"]) == (429, "too many sessions of yours see something: close some of them")
+        other = Visitor(server)
+        assert other.log_in(token="nobody-token") == 200
+        assert other.ask("GET", f"{API}/watch?view=waiting&once=1")[0] == 200
+
+    def sees() -> bool:
+        return visitors[-1].ask("GET", f"{API}/watch?view=waiting&once=1")[0] == 200
+
+    eventually(sees)
 
 
 def _pod(name: str) -> dict[str, Any]:

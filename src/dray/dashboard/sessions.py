@@ -26,21 +26,50 @@ MOST_SESSIONS: Final = 200
 MOST_OF_ONE: Final = 20
 MOST_STREAMS: Final = 12
 """Streams of one session: a browser has a few for each tab."""
+MOST_VIEWS: Final = 4
+"""Sessions of one tenant that see something at a time: each has a view of all that its caller may see, ten megabytes
+for a thousand nodes."""
+
+
+class Tenant:
+    """What the sessions of one tenant share: the turn for what takes long, and the room for views."""
+
+    def __init__(self) -> None:
+        self.turn = asyncio.Lock()
+        self.viewing: list[Session] = []
+        """Those that have a view, or are about to."""
+
+    async def make_room(self) -> None:
+        """Closes views that nobody looks at while there are too many. Raises ApiError (429) if all are looked at."""
+        while len(self.viewing) >= MOST_VIEWS:
+            idle = [one for one in self.viewing if one.is_idle]
+            if not idle:
+                raise ApiError(429, "TooManyRequests", "too many sessions of yours see something: close some of them")
+            await min(idle, key=lambda one: one.used).close_viewer()
 
 
 class Session:
     """Somebody who is logged in. The viewer is started when something is to be seen, and ends when nobody looks."""
 
-    def __init__(self, caller: Caller, namespace: str, key: str, now: float, turn: asyncio.Lock) -> None:
+    def __init__(self, caller: Caller, namespace: str, key: str, now: float, tenant: Tenant) -> None:
         self.caller = caller
-        self.turn = turn
-        """Shared by the sessions of one tenant, so that what takes long is done for others, too."""
+        self._tenant = tenant
         self.namespace = namespace
         self.began = self.used = self.checked = now
         self.streams = 0
         self._key = _digest(key)
         self._viewer: Viewer | None = None
         self._starting = asyncio.Lock()
+
+    @property
+    def turn(self) -> asyncio.Lock:
+        """Shared by the sessions of one tenant, so that what takes long is done for others, too."""
+        return self._tenant.turn
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether there is a view that nobody looks at."""
+        return self._viewer is not None and not self.streams
 
     def has_key(self, key: str) -> bool:
         """Whether this is the session's key."""
@@ -52,10 +81,13 @@ class Session:
             if self._viewer is not None and self._viewer.is_outdated:
                 await self.close_viewer()
             if self._viewer is None:
+                await self._tenant.make_room()
+                self._tenant.viewing.append(self)
                 viewer = Viewer(self.caller.reader, clock, self.namespace, pause=self.caller.pause)
                 try:
                     await viewer.start()
                 except BaseException:
+                    self._tenant.viewing.remove(self)
                     await viewer.stop()
                     raise
                 self._viewer = viewer
@@ -65,6 +97,7 @@ class Session:
         """Ends the view; the next who looks starts another."""
         viewer, self._viewer = self._viewer, None
         if viewer is not None:
+            self._tenant.viewing.remove(self)
             await viewer.stop()
 
     def is_over(self, now: float) -> bool:
@@ -80,7 +113,7 @@ class Sessions:
         self.clock = clock
         self._sessions: dict[bytes, Session] = {}
         self._codes: dict[bytes, tuple[str, float]] = {}
-        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._tenants: WeakValueDictionary[str, Tenant] = WeakValueDictionary()
 
     def new_code(self, token: str) -> str:
         """A code with which somebody gets in once, in the next hour, as the owner of a token."""
@@ -100,8 +133,8 @@ class Sessions:
         caller = await self.access.enter(token)
         await self._make_room(caller)
         cookie, key = secrets.token_urlsafe(32), secrets.token_urlsafe(32)
-        turn = self._turns.setdefault(tenant(caller.user), asyncio.Lock())
-        session = self._sessions[_digest(cookie)] = Session(caller, namespace, key, now, turn)
+        shared = self._tenants.setdefault(tenant(caller.user), Tenant())
+        session = self._sessions[_digest(cookie)] = Session(caller, namespace, key, now, shared)
         return session, cookie, key
 
     async def find(self, cookie: str, key: str) -> Session | None:
