@@ -14,6 +14,7 @@ import builders
 import dray
 from builders import Manifest
 from dray.prose.remedies import find_advice
+from dray.prose.remedy import tell_remedy
 from dray.snapshot import Snapshot
 from dray.snapshot.explanation import ClaimExplanation
 from dray.snapshot.pod_explanation import explain_pod
@@ -71,7 +72,7 @@ def advised(explanation: ClaimExplanation) -> Iterator[tuple[str, str, str]]:
             if not any(node.fits for node in request.nodes):
                 advice = find_advice(claim.claim, request, trials)
                 if advice is not None:
-                    yield from ((claim.claim, advice.node.node, remedy) for remedy in advice.remedies)
+                    yield from ((claim.claim, advice.node.node, tell_remedy(one)) for one in advice.remedies)
 
 
 def followed(objects: list[Manifest], claim: str, remedy: str) -> Iterator[list[Manifest]]:

@@ -6,7 +6,7 @@ With files, of the cluster in them; without, of the running one.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -25,6 +25,9 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
+
+MORE: Final = "\nDetails, with all names: --node NODE, or -o json."
+"""Said under what shortens lists of names."""
 
 Format = Annotated[output.Format, typer.Option("--output", "-o", help="How to print; json has the whole tree.")]
 Node = Annotated[str | None, typer.Option(help="Only this node, device by device.", autocompletion=completion.nodes)]
@@ -67,7 +70,7 @@ def explain_claim(
     else:
         print(explanation.text(now=moment, width=tables.width()))
         if node is None and not _fits(explanation) and len(snapshot.nodes()) > 1:
-            print("\nDetails: --node NODE, or -o json.")
+            print(MORE)
     raise typer.Exit(_exit_code(explanation))
 
 
@@ -102,6 +105,8 @@ def explain_waiting_pod(
         output.print_json(explanation.to_dict(), "PodExplanation")
     else:
         print(explanation.text(now=moment, width=tables.width()))
+        if node is None and explanation.status == "pending" and len(snapshot.nodes()) > 1:
+            print(MORE)
     codes = {"pending": output.NO, "stuck": output.NO, "unjudged": output.CANNOT}
     raise typer.Exit(codes.get(explanation.status, output.YES))
 

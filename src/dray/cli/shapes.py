@@ -13,6 +13,7 @@ import msgspec
 from dray.cli.findings import Finding
 from dray.cli.items import ClaimItem, ClusterItem, DeviceItem, NodeItem
 from dray.cli.output import API_VERSION
+from dray.prose.remedies import RequestAdvice
 from dray.what_if.budget_changes import BudgetChange
 from dray.what_if.claim_changes import ClaimChange
 from dray.what_if.device_changes import DeviceChange
@@ -218,6 +219,7 @@ class DriverTest(OutputShape):
 
 class ClaimExplanation(OutputShape):
     claims: list[Tree]
+    advice: list[RequestAdvice] = []
 
 
 class ClaimStatus(OutputShape):

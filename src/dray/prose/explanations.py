@@ -11,6 +11,7 @@ from dray.allocator.reasons import ClaimReport, DeviceReport, Explanation, NodeR
 from dray.allocator.results import DOES_NOT_FIT
 from dray.prose.device_reasons import blocked_by, is_match, tell_device, totals
 from dray.prose.remedies import Trials, find_advice, find_closest, tell_hopeless
+from dray.prose.remedy import MOST_NAMED, tell_remedy
 from dray.prose.tables import lay_out, wrap
 from dray.prose.wording import count, local_name, names, shorten
 
@@ -246,7 +247,8 @@ def _hint(claim: str, request: RequestReport, style: Style) -> str:
     text = f"Closest: {closest.node}{_shortage(closest)}." if closest.matching or advice is not None else ""
     if advice is not None:
         where = "It" if advice.node is closest else f"On {advice.node.node} it"
-        return f"{text} {where} would fit {', or '.join(advice.remedies)}."
+        most = None if len(request.nodes) == 1 else MOST_NAMED
+        return f"{text} {where} would fit {', or '.join(tell_remedy(one, most) for one in advice.remedies)}."
     return f"{text} {tell_hopeless(request)}".strip() if style.trials is not None else text
 
 

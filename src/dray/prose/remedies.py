@@ -1,6 +1,6 @@
 """What would make a claim fit on a node: a constraint dropped, devices released, a taint rule lifted, a pool complete.
 
-What may help is read off the report; whether it does is tried by whoever can (`Trials`). Only what helps is told.
+What may help is read off the report; whether it does is tried by whoever can (`Trials`). Only what helps is found.
 """
 
 from __future__ import annotations
@@ -12,13 +12,20 @@ from itertools import combinations, islice
 from typing import NamedTuple, Protocol, TypeAlias
 
 from dray.allocator import reasons
-from dray.allocator.reasons import DeviceReport, Explanation, NodeReport, RequestReport
-from dray.prose.device_reasons import called_rules
-from dray.prose.wording import are, ends, local_name, names
+from dray.allocator.reasons import DeviceReport, Explanation, NodeReport, Report, RequestReport
+from dray.prose.remedy import (
+    AnyRemedy,
+    CompletePool,
+    DropConstraint,
+    GiveBack,
+    HeldDevice,
+    LiftRules,
+    ReleaseDevices,
+    tell_giving_back,
+)
 
 _Values: TypeAlias = tuple[tuple[str, ...], ...]
 
-_MAX_DEVICES = 4
 _MAX_TRIED = 8
 """How many alternatives are tried for one piece of advice."""
 _MAX_NODES = 3
@@ -69,10 +76,10 @@ class Trials(Protocol):
 
 
 class Advice(NamedTuple):
-    """What would make a claim fit on a node: each continues "It would fit …", and was tried."""
+    """What would make a claim fit on a node: each by itself, and each was tried."""
 
     node: NodeReport
-    remedies: tuple[str, ...]
+    remedies: tuple[AnyRemedy, ...]
 
 
 def find_advice(claim: str, request: RequestReport, trials: Trials) -> Advice | None:
@@ -84,13 +91,13 @@ def find_advice(claim: str, request: RequestReport, trials: Trials) -> Advice | 
     return None
 
 
-def _remedies(claim: str, request: RequestReport, node: NodeReport, trials: Trials) -> list[str]:
+def _remedies(claim: str, request: RequestReport, node: NodeReport, trials: Trials) -> list[AnyRemedy]:
     return [
         *_constraints(claim, node, trials),
         *_releases(claim, request, node, trials),
         *_lifted_rules(claim, node, trials),
         *(
-            f"when pool {problem.pool} of {problem.driver} is complete"
+            CompletePool(driver=problem.driver, pool=problem.pool)
             for problem in node.problems
             if problem.incomplete and trials.with_whole_pool(claim, node.node, problem.driver, problem.pool)
         ),
@@ -120,7 +127,32 @@ def tell_joint_release(report: Explanation, trials: Trials) -> str:
     if found is None:
         return f"Nothing that holders give back makes its {len(report.claims)} claims fit together on one node."
     node, holders = found
-    return f"Its {len(report.claims)} claims would fit together on {node} {_tell_giving_back(holders)}."
+    return f"Its {len(report.claims)} claims would fit together on {node} {tell_giving_back(holders)}."
+
+
+class RequestAdvice(Report, frozen=True, kw_only=True):
+    """What would make a request of a claim fit on a node, for programs: each remedy by itself."""
+
+    claim: str
+    request: str
+    node: str
+    remedies: tuple[AnyRemedy, ...]
+
+
+def all_advice(report: Explanation, trials: Trials) -> Iterator[RequestAdvice]:
+    """For every request that fits nowhere and could be helped."""
+    if report.error:
+        return
+    for claim in report.claims:
+        if claim.error or any(node.status == "allocated" for node in claim.nodes):
+            continue
+        for request in claim.requests:
+            fits = any(node.fits for node in request.nodes)
+            advice = None if fits else find_advice(claim.claim, request, trials)
+            if advice is not None:
+                yield RequestAdvice(
+                    claim=claim.claim, request=request.name, node=advice.node.node, remedies=advice.remedies
+                )
 
 
 def tell_hopeless(request: RequestReport) -> str:
@@ -135,13 +167,15 @@ def tell_hopeless(request: RequestReport) -> str:
     return f"Nothing that was tried makes it fit: no node that was looked at has more than {matching}."
 
 
-def _constraints(claim: str, node: NodeReport, trials: Trials) -> Iterator[str]:
+def _constraints(claim: str, node: NodeReport, trials: Trials) -> Iterator[DropConstraint]:
     for attribute in node.fits_without:
         if trials.without_constraint(claim, node.node, attribute):
-            yield f"with constraint {local_name(attribute)} dropped"
+            yield DropConstraint(attribute=attribute)
 
 
-def _releases(claim: str, request: RequestReport, node: NodeReport, trials: Trials) -> Iterator[str]:
+def _releases(
+    claim: str, request: RequestReport, node: NodeReport, trials: Trials
+) -> Iterator[GiveBack | ReleaseDevices]:
     """Devices that are held, or draw from what others use up: fewer of them first, as far as that was tried."""
     held = [device for device in node.devices if _holders(device)]
     if request.count is not None and not request.distinct_attributes:
@@ -150,31 +184,26 @@ def _releases(claim: str, request: RequestReport, node: NodeReport, trials: Tria
             tried = _tried(claim, node, help_, trials)
             if tried is not None:
                 held_by = _each_once([name for one in tried.devices for name in _holders(one)])
-                yield _tell_giving_back(held_by) if tried.needed > len(held_by) else _tell_release(tried)
+                yield GiveBack(claims=tuple(held_by)) if tried.needed > len(held_by) else _release(tried)
                 return
     holders = _each_once([name for device in held for name in _holders(device)])
     for holder in holders[:_MAX_TRIED]:
         if trials.released(claim, node.node, [holder]):
-            yield _tell_giving_back([holder])
+            yield GiveBack(claims=(holder,))
             return
     if 1 < len(holders) <= _MAX_TOGETHER and trials.released(claim, node.node, holders):
-        yield _tell_giving_back(_fewest(holders, partial(trials.released, claim, node.node)))
+        yield GiveBack(claims=tuple(_fewest(holders, partial(trials.released, claim, node.node))))
 
 
-def _tell_giving_back(holders: Sequence[str]) -> str:
-    verb = "gives back what it holds" if len(holders) == 1 else "give back what they hold"
-    return f"when {names(holders, _MAX_TOGETHER)} {verb}"
-
-
-def _lifted_rules(claim: str, node: NodeReport, trials: Trials) -> Iterator[str]:
+def _lifted_rules(claim: str, node: NodeReport, trials: Trials) -> Iterator[LiftRules]:
     """Each rule that is enough by itself; if none is, those that must be lifted together."""
     rules = _tainting(node)
     helps = partial(trials.without_rules, claim, node.node)
     alone = [rule for rule in rules[:_MAX_TRIED] if helps([rule])]
     for rule in alone:
-        yield f"without the taint of rule {rule}"
+        yield LiftRules(rules=(rule,))
     if not alone and 1 < len(rules) <= _MAX_TOGETHER and helps(rules):
-        yield f"without the taints of {called_rules(_fewest(rules, helps))}"
+        yield LiftRules(rules=tuple(_fewest(rules, helps)))
 
 
 def _fewest(those: Sequence[str], helps: Callable[[Sequence[str]], bool]) -> list[str]:
@@ -273,16 +302,8 @@ def _agreeing(request: RequestReport, device: DeviceReport) -> _Values:
     return tuple(device.values.get(attribute, ()) for attribute in request.matching_attributes)
 
 
-def _tell_release(help_: _Help) -> str:
-    listed = _list_held(help_.devices)
-    if len(help_.devices) > help_.needed:
-        listed = f"{'one' if help_.needed == 1 else help_.needed} of {listed}"
-    return f"when {listed} {are(help_.needed)} released"
-
-
-def _list_held(devices: Sequence[DeviceReport]) -> str:
-    shown = []
-    for device in devices:
-        holders = device.check.claims if isinstance(device.check, reasons.InUse) else ()
-        shown.append(f"{device.device} ({ends(holders)})" if holders else device.device)
-    return names(shown, _MAX_DEVICES)
+def _release(help_: _Help) -> ReleaseDevices:
+    held = (
+        HeldDevice(driver=one.driver, pool=one.pool, device=one.device, claims=_holders(one)) for one in help_.devices
+    )
+    return ReleaseDevices(needed=help_.needed, devices=tuple(held))

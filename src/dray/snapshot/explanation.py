@@ -8,7 +8,7 @@ from typing import Any
 
 from dray.allocator import Explanation
 from dray.prose import explanations
-from dray.prose.remedies import Trials
+from dray.prose.remedies import Trials, all_advice
 from dray.prose.tables import wrap
 from dray.prose.wording import names
 
@@ -31,8 +31,10 @@ class ClaimExplanation:
         self.passed_over = dict(passed_over or {})
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
+        """Plain values for JSON; `advice` names all devices, claims and rules of what would help."""
         plain = self.report.to_dict()
+        if self.trials is not None:
+            plain["advice"] = [one.to_dict() for one in all_advice(self.report, self.trials)]
         return {**plain, "passedOver": self.passed_over} if self.passed_over else plain
 
     def text(self, *, now: datetime | None = None, width: int | None = None) -> str:

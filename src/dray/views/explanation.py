@@ -15,6 +15,7 @@ from dray.api.resource import ResourceClaim
 from dray.prose.device_reasons import blocked_by, is_match, tell_device
 from dray.prose.explanations import tell_totals, tell_wish
 from dray.prose.remedies import Trials, find_advice, find_closest, tell_hopeless
+from dray.prose.remedy import tell_remedy
 from dray.scheduling.text import tell_preemption
 from dray.snapshot.explanation import ClaimExplanation
 from dray.snapshot.pod_explanation import PodExplanation
@@ -143,7 +144,7 @@ def _request(claim: ClaimReport, request: RequestReport, trials: Trials | None, 
         wish=tell_wish(request),
         totals=tell_totals(request),
         closest=advice.node.node if advice is not None else closest.node if closest is not None else None,
-        remedies=() if advice is None else advice.remedies,
+        remedies=() if advice is None else tuple(map(tell_remedy, advice.remedies)),
         hopeless=tell_hopeless(request) if is_hopeless else "",
         nodes=tuple(_node(node, now) for node in nodes[:MOST_NODES]),
         more_nodes=max(0, len(nodes) - MOST_NODES),

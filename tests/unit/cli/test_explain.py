@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from dray.cli.main import app
-from snapshot_objects import claim, device, device_class, resource_slice
+from snapshot_objects import claim, device, device_class, held, node, resource_slice
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 CLUSTER = str(EXAMPLES / "cluster")
@@ -25,7 +25,36 @@ def test_why_a_claim_is_pending() -> None:
     assert done.exit_code == 1
     assert "4 tainted NoSchedule by rule rack-3-maintenance (since 14 min)" in done.stdout
     assert "Closest: node-2, short by 1 device." in done.stdout
-    assert done.stdout.endswith("Details: --node NODE, or -o json.\n")
+    assert done.stdout.endswith("Details, with all names: --node NODE, or -o json.\n")
+
+
+@pytest.mark.req("4381-221")
+@pytest.mark.parametrize("what", ["claim", "pod"])
+def test_everything_that_would_have_to_be_released_is_named_somewhere(what: str, tmp_path: Path) -> None:
+    """Who acts on an advice needs all the names; where they are cut, it says how to get them."""
+    names = [f"gpu-{number}" for number in range(7)]
+    full = resource_slice("node-1", *map(device, names))
+    users = [held(claim(f"user-{name}"), "node-1", name) for name in names]
+    wanted = claim("x", count=7)
+    user = {"containers": [{"name": "c", "image": "i"}], "resourceClaims": [{"name": "c", "resourceClaimName": "x"}]}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x", "namespace": "ml"}, "spec": user}
+    other = resource_slice("node-2", device("gpu-0"))
+    cluster = tmp_path / "cluster.json"
+    objects = [device_class(), node("node-1"), node("node-2"), full, other, *users, wanted, pod]
+    cluster.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
+    short = dray(what, "ml/x", "-f", str(cluster))
+    assert "gpu-3 (ml/user-gpu-3) and 3 more are released." in short.stdout
+    assert short.stdout.endswith("Details, with all names: --node NODE, or -o json.\n")
+    whole = " ".join(dray(what, "ml/x", "-f", str(cluster), "--node", "node-1").stdout.split())
+    assert f"It would fit when {', '.join(f'{name} (ml/user-{name})' for name in names)} are released." in whole
+    tree = json.loads(dray(what, "ml/x", "-f", str(cluster), "-o", "json").stdout)
+    (advice,) = (tree if what == "claim" else tree["claims"])["advice"]
+    (remedy,) = advice["remedies"]
+    assert (advice["claim"], advice["request"], advice["node"]) == ("ml/x", "gpu", "node-1")
+    assert (remedy["remedy"], remedy["needed"]) == ("releaseDevices", 7)
+    assert [(one["device"], one["claims"]) for one in remedy["devices"]] == [
+        (name, [f"ml/user-{name}"]) for name in names
+    ]
 
 
 def test_one_node() -> None:
