@@ -163,7 +163,7 @@ def test_viewers_see_what_they_may_and_readers_everything(server: LiveServer, tm
 
 @pytest.fixture(scope="module")
 def offering(server: LiveServer) -> LiveServer:
-    """The server, with a pod and a claim that are offered."""
+    """The server, with a pod and a claim that are offered, a rule and a node that evict, and a rule that does not."""
     pod = builders.pod("seen", schedulingGates=[{"name": "example.com/later"}])
     made = [
         server.request("POST", "/api/v1/namespaces/default/pods", pod),
@@ -172,8 +172,20 @@ def offering(server: LiveServer) -> LiveServer:
             "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims",
             builders.claim("wanted", builders.request("gpu")),
         ),
+        *(
+            server.request(
+                "POST",
+                "/apis/resource.k8s.io/v1/devicetaintrules",
+                builders.taint_rule(name, {"pool": "nowhere"}, builders.taint("k", effect)),
+            )
+            for name, effect in (("evicts", "NoExecute"), ("keeps-away", "NoSchedule"))
+        ),
     ]
-    assert [answer.code for answer in made] == [201, 201], made[-1].body
+    assert [answer.code for answer in made] == [201] * 4, made[-1].body
+    taints = {"spec": {"taints": [{"key": "k", "effect": "NoExecute"}]}}
+    assert (
+        server.request("PATCH", "/api/v1/nodes/node-2", taints, content_type="application/merge-patch+json").code == 200
+    )
     return server
 
 
@@ -191,6 +203,14 @@ def offering(server: LiveServer) -> LiveServer:
         ("dray untaint device --pool ", ["node-1", "node-2"]),
         ("dray taint device --class gpu.", ["gpu.example.com"]),
         ("dray up --profile gpu", ["gpu-8", "gpu-nic"]),
+        ("dray confirm ", ["node/node-2", "rule/evicts"]),
+        ("dray cancel rule/", ["rule/evicts"]),
+        ("dray untaint device --rule ", ["evicts", "keeps-away"]),
+        ("dray what-if --delete node", ["node/node-1", "node/node-2"]),
+        ("dray what-if --delete rule/", ["rule/evicts", "rule/keeps-away"]),
+        ("dray what-if --delete po/de", ["po/default/seen"]),
+        ("dray nodes stop ", ["node-1", "node-2"]),
+        ("dray get claims -n kube-sy", ["kube-system"]),
     ],
 )
 def test_shells_are_offered_what_there_is(offering: LiveServer, words: str, offered: list[str]) -> None:

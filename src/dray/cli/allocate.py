@@ -24,7 +24,10 @@ def run(
         typer.Argument(metavar="FILE|DIR|-", help="Manifests or dumps of a cluster, as with -f."),
     ] = None,
     files: inputs.Files = None,
-    node: Annotated[str | None, typer.Option(help="Only this node; by default the first that fits.")] = None,
+    node: Annotated[
+        str | None,
+        typer.Option(help="Only this node; by default the first that fits.", autocompletion=completion.nodes),
+    ] = None,
     claim: Annotated[
         list[str] | None,
         typer.Option(

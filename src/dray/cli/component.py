@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import msgspec
 import typer
 
-from dray.cli import output
+from dray.cli import completion, output
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -34,7 +34,9 @@ Kubeconfig: TypeAlias = Annotated[
         help="The cluster; by default $KUBECONFIG, ~/.kube/config, that of the pod, or the one that dray up runs here.",
     ),
 ]
-Context: TypeAlias = Annotated[str, typer.Option("--context", help="Which context of the kubeconfig.")]
+Context: TypeAlias = Annotated[
+    str, typer.Option("--context", help="Which context of the kubeconfig.", autocompletion=completion.contexts)
+]
 LeaderElect: TypeAlias = Annotated[
     bool, typer.Option("--leader-elect/--no-leader-elect", help="Work only while holding the lease; others wait.")
 ]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import typer
 
-from dray.cli import component, live, names, output, tables
+from dray.cli import completion, component, live, names, output, tables
 from dray.cli.taint_options import Format
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ Targets = Annotated[
     typer.Argument(
         metavar="rule/RULE|node/NODE|slice/SLICE",
         help="What is held, as this command lists it without arguments; rule NAME in two words, too.",
+        autocompletion=completion.evicting,
     ),
 ]
 
@@ -63,7 +64,12 @@ def confirm(
 
 
 def cancel(
-    targets: Annotated[list[str], typer.Argument(metavar="rule/RULE|node/NODE", help="What is not to evict.")],
+    targets: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="rule/RULE|node/NODE", help="What is not to evict.", autocompletion=completion.cancellable
+        ),
+    ],
     kubeconfig: component.Kubeconfig = None,
     context: component.Context = "",
 ) -> None:

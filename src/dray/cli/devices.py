@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dray.cli import component, inputs, live, output, tables
+from dray.cli import completion, component, inputs, live, output, tables
 from dray.cli.device_table import device_table
 
 if TYPE_CHECKING:
@@ -34,8 +34,12 @@ def run(
         typer.Argument(metavar="FILE|DIR|-", help="Manifests or dumps of a cluster, as with -f."),
     ] = None,
     files: inputs.Files = None,
-    node: Annotated[str | None, typer.Option(help="Only devices in reach of this node.")] = None,
-    driver: Annotated[str | None, typer.Option(help="Only devices of this driver.")] = None,
+    node: Annotated[
+        str | None, typer.Option(help="Only devices in reach of this node.", autocompletion=completion.nodes)
+    ] = None,
+    driver: Annotated[
+        str | None, typer.Option(help="Only devices of this driver.", autocompletion=completion.drivers)
+    ] = None,
     kubeconfig: component.Kubeconfig = None,
     context: component.Context = "",
     format_: Annotated[Format, typer.Option("--output", "-o", help="How to print.")] = Format.TABLE,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dray.cli import output
+from dray.cli import completion, output
 
 if TYPE_CHECKING:
     from dray.driver_test import DriverReport, Result, Rule
@@ -34,7 +34,10 @@ def run(
     kubeconfig: Annotated[Path | None, typer.Option(help="The cluster that the running driver belongs to.")] = None,
     node: Annotated[str, typer.Option("--node-name", help="The node that the driver is on.")] = "test-node",
     cdi_dir: Annotated[Path, typer.Option(help="Where the running driver writes CDI specs.")] = Path("/var/run/cdi"),
-    rules: Annotated[list[str] | None, typer.Option("--rule", help="Try this rule only; may be repeated.")] = None,
+    rules: Annotated[
+        list[str] | None,
+        typer.Option("--rule", help="Try this rule only; may be repeated.", autocompletion=completion.driver_rules),
+    ] = None,
     many: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME=VALUE", help="An environment variable that makes it publish over 128 devices."),

@@ -113,7 +113,9 @@ def explain_waiting_pod(
 
 @app.command("podgroup")
 def explain_pod_group(
-    name: Annotated[str, typer.Argument(metavar="[NAMESPACE/]NAME", help="A PodGroup.")],
+    name: Annotated[
+        str, typer.Argument(metavar="[NAMESPACE/]NAME", help="A PodGroup.", autocompletion=completion.pod_groups)
+    ],
     namespace: names.Namespace = "",
     files: inputs.Files = None,
     kubeconfig: component.Kubeconfig = None,
@@ -146,7 +148,9 @@ def explain_pod_group(
 
 @app.command("placement")
 def explain_placement(
-    name: Annotated[str, typer.Argument(metavar="[NAMESPACE/]NAME", help="A Placement.")],
+    name: Annotated[
+        str, typer.Argument(metavar="[NAMESPACE/]NAME", help="A Placement.", autocompletion=completion.placements)
+    ],
     namespace: names.Namespace = "",
     files: inputs.Files = None,
     kubeconfig: component.Kubeconfig = None,

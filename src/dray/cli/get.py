@@ -63,7 +63,10 @@ def run(
     node: Annotated[
         str, typer.Option(help="Only this node, or what it reaches.", autocompletion=completion.nodes)
     ] = "",
-    namespace: Annotated[str, typer.Option("--namespace", "-n", help="Only claims of this namespace.")] = "",
+    namespace: Annotated[
+        str,
+        typer.Option("--namespace", "-n", help="Only claims of this namespace.", autocompletion=completion.namespaces),
+    ] = "",
     format_: Annotated[
         output.ListFormat,
         typer.Option("--output", "-o", help="How to print; with -w, json and jsonl are a line for every change."),

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, TypeAlias
 import typer
 from typer.core import TyperGroup
 
-from dray.cli import output
+from dray.cli import completion, output
 
 KINDS: Final = {
     "claim": ("claim", "claims", "resourceclaim", "resourceclaims", "resourceclaim.resource.k8s.io"),
@@ -20,7 +20,14 @@ KINDS: Final = {
 DEFAULT_NAMESPACE: Final = "default"
 
 Namespace: TypeAlias = Annotated[
-    str, typer.Option("--namespace", "-n", metavar="NAMESPACE", help="Of a NAME without one; default if not given.")
+    str,
+    typer.Option(
+        "--namespace",
+        "-n",
+        metavar="NAMESPACE",
+        help="Of a NAME without one; default if not given.",
+        autocompletion=completion.namespaces,
+    ),
 ]
 
 

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dray.api.kinds import NODES
-from dray.cli import component, live, output
+from dray.cli import completion, component, live, output
 
 if TYPE_CHECKING:
     from dray.client import Client
 
 app = typer.Typer(help="Stop and start simulated nodes.", no_args_is_help=True, rich_markup_mode=None)
 
-Names = Annotated[list[str], typer.Argument(metavar="NODE", help="Simulated nodes.")]
+Names = Annotated[list[str], typer.Argument(metavar="NODE", help="Simulated nodes.", autocompletion=completion.nodes)]
 
 
 @app.command("stop")

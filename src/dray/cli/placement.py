@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dray.api.references import full_name
-from dray.cli import component, live, names, output, tables
+from dray.cli import completion, component, live, names, output, tables
 from dray.live.hubs import load_fleet
 
 if TYPE_CHECKING:
@@ -24,7 +24,10 @@ app = typer.Typer(
 
 @app.command("list")
 def list_placements(
-    namespace: Annotated[str, typer.Option("--namespace", "-n", help="Only those of this namespace.")] = "",
+    namespace: Annotated[
+        str,
+        typer.Option("--namespace", "-n", help="Only those of this namespace.", autocompletion=completion.namespaces),
+    ] = "",
     format_: Annotated[
         output.TableFormat, typer.Option("--output", "-o", help="How to print.")
     ] = output.TableFormat.TABLE,
@@ -48,7 +51,9 @@ def list_placements(
 
 @app.command("describe")
 def describe(
-    name: Annotated[str, typer.Argument(metavar="[NAMESPACE/]NAME", help="A Placement.")],
+    name: Annotated[
+        str, typer.Argument(metavar="[NAMESPACE/]NAME", help="A Placement.", autocompletion=completion.placements)
+    ],
     namespace: names.Namespace = "",
     format_: Annotated[output.Format, typer.Option("--output", "-o", help="How to print.")] = output.Format.TEXT,
     kubeconfig: component.Kubeconfig = None,

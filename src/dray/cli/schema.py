@@ -7,11 +7,18 @@ from typing import Annotated
 import msgspec
 import typer
 
-from dray.cli import output, tables
+from dray.cli import completion, output, tables
 
 
 def run(
-    kind: Annotated[str, typer.Argument(metavar="KIND", help="One of the kinds that it lists without one.")] = "",
+    kind: Annotated[
+        str,
+        typer.Argument(
+            metavar="KIND",
+            help="One of the kinds that it lists without one.",
+            autocompletion=completion.documents,
+        ),
+    ] = "",
 ) -> None:
     """Print the JSON Schema of a kind of document that commands print with -o json, or list the kinds.
 

@@ -94,7 +94,10 @@ def node(
 
 @app.command("cluster")
 def cluster(
-    name: Annotated[str, typer.Argument(metavar="CLUSTER", help="A ManagedCluster of the hub.")],
+    name: Annotated[
+        str,
+        typer.Argument(metavar="CLUSTER", help="A ManagedCluster of the hub.", autocompletion=completion.members),
+    ],
     taints: Annotated[
         list[str],
         typer.Argument(metavar="KEY[=VALUE]:EFFECT", help="Taints; effects: NoSelect, PreferNoSelect, NoSelectIfNew."),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dray.cli import component, inputs, output, terminal
+from dray.cli import completion, component, inputs, output, terminal
 
 if TYPE_CHECKING:
     from dray.client.kubeconfig import Connection
@@ -37,7 +37,13 @@ def run(
         str, typer.Option(metavar="EXPRESSION", help="Only devices of which this CEL expression is true.")
     ] = "",
     namespace: Annotated[
-        str, typer.Option("--namespace", "-n", help="For those who may see claims and pods of one namespace only.")
+        str,
+        typer.Option(
+            "--namespace",
+            "-n",
+            help="For those who may see claims and pods of one namespace only.",
+            autocompletion=completion.namespaces,
+        ),
     ] = "",
     once: Annotated[bool, typer.Option("--once", help="Print the view once, whole, and end.")] = False,
     kubeconfig: component.Kubeconfig = None,

@@ -21,7 +21,10 @@ def device(
     pool: options.Pool = "",
     device_class: options.Class = "",
     cel: options.Cel = None,
-    rule: Annotated[str, typer.Option("--rule", help="The rule of this name, whatever it selects.")] = "",
+    rule: Annotated[
+        str,
+        typer.Option("--rule", help="The rule of this name, whatever it selects.", autocompletion=completion.rules),
+    ] = "",
     all_: Annotated[bool, typer.Option("--all", help="Rules for every device; nothing else selects.")] = False,
     dry_run: options.DryRun = False,
     format_: options.Format = output.Format.TEXT,
@@ -75,7 +78,10 @@ def node(
 
 @app.command("cluster")
 def cluster(
-    name: Annotated[str, typer.Argument(metavar="CLUSTER", help="A ManagedCluster of the hub.")],
+    name: Annotated[
+        str,
+        typer.Argument(metavar="CLUSTER", help="A ManagedCluster of the hub.", autocompletion=completion.members),
+    ],
     taint: Annotated[str, typer.Argument(metavar="KEY[:EFFECT]", help="Which taint.")],
     dry_run: options.DryRun = False,
     format_: options.Format = output.Format.TEXT,

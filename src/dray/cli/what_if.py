@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeAlias
 
 import typer
 
-from dray.cli import component, inputs, live, names, output, tables
+from dray.cli import completion, component, inputs, live, names, output, tables
 
 if TYPE_CHECKING:
     from dray.api.meta import Object
@@ -27,7 +27,12 @@ Apply: TypeAlias = Annotated[
 ]
 Delete: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option("--delete", metavar="KIND/[NS/]NAME", help="An object to take away; may be repeated."),
+    typer.Option(
+        "--delete",
+        metavar="KIND/[NS/]NAME",
+        help="An object to take away; may be repeated.",
+        autocompletion=completion.objects,
+    ),
 ]
 
 

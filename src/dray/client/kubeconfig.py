@@ -87,7 +87,7 @@ def find_connection(path: str | os.PathLike[str] | None = None, context: str = "
     """
     if path is not None:
         return load_kubeconfig([Path(path)], context)
-    named = [Path(part) for part in os.environ.get("KUBECONFIG", "").split(os.pathsep) if part]
+    named = _from_environment()
     if named:
         return load_kubeconfig(named, context)
     usual = home.expand("~/.kube/config")
@@ -96,6 +96,20 @@ def find_connection(path: str | os.PathLike[str] | None = None, context: str = "
     if "KUBERNETES_SERVICE_HOST" in os.environ:
         return in_cluster()
     raise NothingGiven(f"no cluster to talk to: give --kubeconfig, set KUBECONFIG, or write {usual}")
+
+
+def context_names(path: Path | None = None) -> list[str]:
+    """The contexts of the kubeconfig that is given, else of `$KUBECONFIG`, else of `~/.kube/config`, each once.
+
+    Raises KubeconfigError.
+    """
+    paths = [path] if path is not None else _from_environment() or [home.expand("~/.kube/config")]
+    entries = [entry for one in paths if one.exists() for entry in _Document(one).content.get("contexts") or ()]
+    return list(dict.fromkeys(str(entry["name"]) for entry in entries if isinstance(entry, dict) and "name" in entry))
+
+
+def _from_environment() -> list[Path]:
+    return [Path(part) for part in os.environ.get("KUBECONFIG", "").split(os.pathsep) if part]
 
 
 def in_cluster(directory: Path = SERVICE_ACCOUNT, environment: Mapping[str, str] = os.environ) -> Connection:

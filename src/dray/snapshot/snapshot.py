@@ -355,7 +355,7 @@ def named(text: str) -> list[tuple[Kind, ObjectKey]]:
     """What `kind/name` or `kind/namespace/name` may mean: one for each kind of that name. Raises SnapshotError."""
     kind_name, _, rest = text.partition("/")
     namespace, name = _split(rest) if "/" in rest else ("", rest)
-    known = [kind for kind in registry.kinds() if _is_called(kind, kind_name.lower())]
+    known = kinds_called(kind_name)
     if not known or not name:
         what = "names no object" if known else "is of no known kind"
         raise SnapshotError(f"{text!r} {what}; give kind/name or kind/namespace/name")
@@ -363,6 +363,11 @@ def named(text: str) -> list[tuple[Kind, ObjectKey]]:
         (kind, ObjectKey(kind.resource, (namespace or DEFAULT_NAMESPACE) if kind.namespaced else "", name))
         for kind in known
     ]
+
+
+def kinds_called(word: str) -> list[Kind]:
+    """The kinds of a name as people type it: `node`, `nodes`, `no`, `pods`, `rule`."""
+    return [kind for kind in registry.kinds() if _is_called(kind, word.lower())]
 
 
 _SPOKEN: Final = {"claim": CLAIMS.resource, "rule": RULES.resource, "slice": SLICES.resource}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +75,56 @@ def test_profiles_are_listed_and_offered() -> None:
 
 def test_nothing_is_offered_if_there_is_no_cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
-    assert completion.nodes("") == completion.pods("") == completion.claims("") == completion.devices("") == []
+    here = typer.Context(typer.main.get_command(app))
+    offers = (completion.nodes, completion.pods, completion.claims, completion.devices, completion.evicting)
+    assert [offer(here, "") for offer in (*offers, completion.objects, completion.contexts)] == [[]] * 7
+
+
+def every_parameter(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
+    below = getattr(command, "commands", {})
+    for name, one in below.items():
+        yield from every_parameter(one, (*path, name))
+    if not below:
+        yield from ((" ".join(path), one) for one in command.params)
+
+
+NAMES_SOMETHING = re.compile(
+    r"(?:.*/)?(?:NODE|RULE|SLICE|CLUSTER|POOL|CLASS|NAMESPACE|CONTEXT|KIND|DRIVER)(?:/.*)?|.*/\]NAME"
+)
+"""What stands for a name that is in the cluster, in the kubeconfig or in dray itself."""
+MADE_UP = {("cel", "--driver"), ("scheduler", "--lease"), ("controllers", "--lease")}
+"""Names that need not be anywhere."""
+
+
+def test_every_name_of_something_that_is_there_is_offered() -> None:
+    """A name that a command takes and TAB does not offer has to be looked up in another terminal."""
+    lacking = [
+        (command, one.opts[0], one.metavar)
+        for command, one in every_parameter(typer.main.get_command(app))
+        if NAMES_SOMETHING.fullmatch(str(one.metavar).partition("|")[0])
+        and (command, one.opts[0]) not in MADE_UP
+        and one._custom_shell_complete is None
+    ]
+    assert not lacking
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        (f"dray explain claim -f {CLUSTER} ml/train", ["ml/train-1", "ml/train-7"]),
+        (f"dray explain claim -n ml -f {CLUSTER} train", ["train-1", "train-7"]),
+        (f"dray devices {CLUSTER} --node node-", ["node-1", "node-2", "node-3", "node-4"]),
+        (f"dray what-if -f {CLUSTER} --delete rule/", ["rule/rack-3-maintenance"]),
+        (f"dray what-if -f {CLUSTER} --delete devicet", ["devicetaintrule/rack-3-maintenance"]),
+        (f"dray what-if -f {CLUSTER} --delete claim/ml/train", ["claim/ml/train-1", "claim/ml/train-7"]),
+        (f"dray what-if -f {CLUSTER} -n ml --delete claim/train", ["claim/train-1", "claim/train-7"]),
+        ("dray schema PodG", ["PodGroupExplanation"]),
+    ],
+)
+def test_what_is_offered_is_of_the_files_that_are_typed_already(words: str, offered: list[str]) -> None:
+    asked = {"_DRAY_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+    done = CliRunner().invoke(app, [], env=asked, prog_name="dray")
+    assert sorted(done.stdout.split()) == offered
 
 
 def test_clusters_of_this_machine_are_offered(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
