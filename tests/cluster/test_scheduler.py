@@ -189,6 +189,32 @@ async def test_what_a_pod_is_told_is_told_anew_when_it_is_no_longer_so() -> None
         assert here.scheduler._state.decided == attempts, "nothing changed, so nobody is looked at again"
 
 
+@pytest.mark.parametrize("seconds", range(10))
+@pytest.mark.parametrize("in_group", [False, True])
+async def test_what_is_no_longer_so_right_after_it_was_told_is_told_anew_as_well(seconds: int, in_group: bool) -> None:
+    """Whenever it is told, and whenever it is looked at: a change of counts that comes at once is put off, not lost."""
+    async with scheduler_world() as here:
+        await here.add_node("a", "gpu-0", "gpu-1")
+        await here.add_class()
+        await here.add_claim("many", count=3)
+        await here.settle(seconds + 0.5)
+        group = {}
+        if in_group:
+            gang = {"schedulingPolicy": {"gang": {"minCount": 1}}}
+            await here.add("scheduling.k8s.io/v1beta1", "PodGroup", "g", "default", spec=gang)
+            group = {"schedulingGroup": {"podGroupName": "g"}}
+        await here.add_pod("waits", "many", **group)
+        await here.settle(0.5)
+        assert "2 of 2 devices match; 2 free" in await here.message("waits")
+        taint = {"key": "worn", "effect": "NoSchedule"}
+        await here.add("resource.k8s.io/v1", "DeviceTaintRule", "worn", spec={"deviceSelector": {}, "taint": taint})
+        await here.settle(25)
+        assert "2 tainted by rule worn" in await here.message("waits")
+        attempts = here.scheduler._state.decided
+        await here.settle(60)
+        assert here.scheduler._state.decided == attempts, "nothing changed, so nobody is looked at again"
+
+
 @pytest.mark.req("5027-26", "5027-31", "5027-32", "5027-37", "5027-55", "5027-36")
 async def test_a_pod_waits_for_a_patched_attribute_and_fits_on_the_first_retry() -> None:
     async with scheduler_world() as here:

@@ -75,6 +75,10 @@ class Host(Protocol):
         """Claims as they are stored now."""
         ...
 
+    def put_off(self, group: ObjectName) -> None:
+        """A group knows something that is no longer so, and is told anew later."""
+        ...
+
     def preempt_for_group(self, plan: GroupPreempts) -> None:
         """Makes others go for a group."""
         ...
@@ -283,7 +287,10 @@ class GroupScheduler:
         if known is not None and (known.status, known.reason) == (status, reason):
             at, told = self._told.get(name, (-RETELL_SECONDS, ""))
             is_soon = self._clock.monotonic() - at < RETELL_SECONDS
-            if known.message == message or (is_soon and told == known.message):
+            if known.message == message:
+                return
+            if is_soon and told == known.message:
+                self._host.put_off(name)
                 return
         self._told[name] = (self._clock.monotonic(), message)
         if len(self._told) > MAX_TOLD:

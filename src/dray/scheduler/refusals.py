@@ -119,14 +119,18 @@ class Refusals:
 
     async def keep_true(self) -> None:
         """Pods that wait are looked at again after things changed, although that may not help them: what they were told
-        may no longer be so. A few at a time: there may be many."""
+        may no longer be so. A few at a time: there may be many. Those whose turn was put off come first."""
         left: deque[ObjectName] = deque()
         seen = 0
         while True:
             await self._clock.sleep(RETELL_SECONDS)
-            if not left and self._state.changes != seen:
-                seen = self._state.changes
-                left.extend(info.name for info in self._queue.waiting())
+            if not left:
+                round_ = dict.fromkeys(self._state.put_off)
+                self._state.put_off.clear()
+                if self._state.changes != seen:
+                    seen = self._state.changes
+                    round_ |= dict.fromkeys(info.name for info in self._queue.waiting())
+                left.extend(round_)
             for _ in range(min(len(left), RETOLD_AT_ONCE)):
                 self._queue.look_again(left.popleft())
 
@@ -150,9 +154,10 @@ class Refusals:
         known = find_condition(pod.status.conditions, POD_SCHEDULED)
         message = self._state.messages.tell(info, refused)
         same = known is not None and (known.status, known.reason) == ("False", refused.verdict)
-        if not self._state.messages.is_news(
-            info, refused, known.message if known is not None and same else "", message
-        ):
+        knows = known.message if known is not None and same else ""
+        if not self._state.messages.is_news(info, refused, knows, message):
+            if knows != message:
+                self._state.put_off[info.name] = None
             return
         condition = _condition(known, refused.verdict.value, message, self._clock.now())
         if not await patch_pod_status(self._client, pod, {"conditions": [condition]}):

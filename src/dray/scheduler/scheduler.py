@@ -12,6 +12,7 @@ from prometheus_client import CollectorRegistry
 
 from dray.allocator import Options
 from dray.api.generated.core import Pod
+from dray.api.references import ObjectName
 from dray.api.resource import ResourceClaim
 from dray.api.status import ApiError
 from dray.client import Client
@@ -215,6 +216,13 @@ class Scheduler:
         self._metrics.attempted(_result(refused), 0.0)
         await self._binding.acquire()
         self._refuse(info, refused)
+
+    def put_off(self, group: ObjectName) -> None:
+        """A group is told anew with the first of its pods that waits."""
+        members = self.cluster.groups.members(group).values()
+        first = next((ObjectName.of(pod) for pod in members if not pod.spec.node_name), None)
+        if first is not None:
+            self._state.put_off[first] = None
 
     def preempt_for_group(self, plan: GroupPreempts) -> None:
         """Makes others go for a group."""

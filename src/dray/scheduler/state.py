@@ -9,6 +9,7 @@ from dray.allocator.aside import Aside
 from dray.api.generated.core import Pod
 from dray.api.kinds import CLAIMS, PODS
 from dray.api.pods import is_active
+from dray.api.references import ObjectName
 from dray.api.resource import ResourceClaim
 from dray.api.well_known import DEFAULT_SCHEDULER
 from dray.reconcile import Clock, Informers
@@ -64,6 +65,8 @@ class State:
         self.claims = informers.of(CLAIMS, ResourceClaim)
         self.changes = 0
         """Counts what happened to nodes, devices, claims and pods, also what helps nobody who waits."""
+        self.put_off: dict[ObjectName, None] = {}
+        """Pods that know something that is no longer so, and are told anew later since they were told just now."""
         self.decided = 0
 
     def is_ours(self, pod: Pod) -> bool:
