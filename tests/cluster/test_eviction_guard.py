@@ -291,6 +291,49 @@ async def test_a_node_taint_that_hits_too_many_is_held_and_confirmed_node_by_nod
         assert (await conditions(world, "nodes", "node-2"))["EvictionHeld"].status == "False"
 
 
+async def test_what_a_held_node_says_is_told_anew_when_it_is_no_longer_so() -> None:
+    """Another node gets the taint, a pod goes, a second taint comes: the command must confirm all that is held."""
+    async with guarded_world("1") as world:
+        for name in ("node-1", "node-2"):
+            for number in range(2):
+                await run_pod(world, f"{name}-{number}", nodeName=name)
+        await taint_nodes(world, "node-1")
+        await world.settle(20)
+        first = (await conditions(world, "nodes", "node-1"))["EvictionHeld"]
+        assert first.message.startswith(f"taint {KEY}: 2 pods of 4 would be evicted")
+        await taint_nodes(world, "node-2")
+        await world.settle(70)
+        for name in ("node-1", "node-2"):
+            held = (await conditions(world, "nodes", name))["EvictionHeld"]
+            assert held.message.startswith(f"taint {KEY}: 4 pods of 4 would be evicted")
+        assert (await conditions(world, "nodes", "node-1"))[
+            "EvictionHeld"
+        ].last_transition_time == first.last_transition_time
+        await world.delete("pods", "node-2-0", "default")
+        await world.settle(70)
+        held = (await conditions(world, "nodes", "node-1"))["EvictionHeld"]
+        assert held.message.startswith(f"taint {KEY}: 3 pods of 3 would be evicted")
+        both = [{"key": KEY, "effect": "NoExecute"}, {"key": "example.com/more", "effect": "NoExecute"}]
+        await world.patch("nodes", "node-1", {"spec": {"taints": both}})
+        await world.settle(5)
+        held = (await conditions(world, "nodes", "node-1"))["EvictionHeld"]
+        assert held.message.endswith(f"{CONFIRM}={KEY},example.com/more"), "at once: it is what people copy"
+        assert len(await world.events("node-1")) == 1, "one event, for it was held all the time"
+
+
+async def test_what_a_held_rule_says_of_others_is_told_anew_when_it_is_no_longer_so() -> None:
+    async with guarded_world("2") as world:
+        await use_devices(world, "claim", "gpu-0", pods=("a", "b", "c"))
+        await world.create(rule(selector={"driver": DRIVER, "pool": "pool", "device": "gpu-0"}))
+        await world.settle(20)
+        held = (await conditions(world, "devicetaintrules", "rule"))["EvictionHeld"]
+        assert held.message.startswith("3 pods of 3 would be evicted, more than 2")
+        await use_devices(world, "other", "gpu-1", pods=("d",))
+        await world.settle(20)
+        held = (await conditions(world, "devicetaintrules", "rule"))["EvictionHeld"]
+        assert held.message.startswith("3 pods of 4 would be evicted, more than 2"), held.message
+
+
 async def test_nodes_that_return_end_the_hold_and_who_left_counts_for_an_hour() -> None:
     async with guarded_world("2") as world:
         for name in ("node-1", "node-2", "node-3"):

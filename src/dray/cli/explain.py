@@ -105,7 +105,8 @@ def explain_waiting_pod(
         output.print_json(explanation.to_dict(), "PodExplanation")
     else:
         print(explanation.text(now=moment, width=tables.width()))
-        if node is None and explanation.status == "pending" and len(snapshot.nodes()) > 1:
+        is_about_nodes = explanation.claims is not None or bool(explanation.unsuitable)
+        if node is None and is_about_nodes and len(snapshot.nodes()) > 1:
             print(MORE)
     codes = {"pending": output.NO, "stuck": output.NO, "unjudged": output.CANNOT}
     raise typer.Exit(codes.get(explanation.status, output.YES))

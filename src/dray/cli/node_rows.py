@@ -11,8 +11,9 @@ from dray.api.nodes import NOT_READY, UNREACHABLE, UNSCHEDULABLE, is_known_unrea
 from dray.api.pods import is_finished
 from dray.api.resource.taint import EFFECT_NO_EXECUTE, EFFECT_NO_SCHEDULE
 from dray.api.taints import taint_text
+from dray.controllers.eviction.waiting_condition import is_waiting
 from dray.eviction.budgets import waiting_for
-from dray.eviction.drain import is_drained, is_paused, last_leaves, must_leave
+from dray.eviction.drain import is_drained, is_paused, last_leaves, leaves_by_drain, must_leave
 from dray.eviction.rule_condition import EVICTION_HELD
 from dray.eviction.stop import all_are_stopped, is_stopped
 from dray.prose.wording import count, names
@@ -72,7 +73,8 @@ class NodeRow(NamedTuple):
     leaving: list[Pod]
     """Pods that must leave it and are there still."""
     waiting: dict[str, int]
-    """How many of them wait for each disruption budget that allows none now."""
+    """How many of them wait for each disruption budget that allows none now. A taint with NoExecute asks for none,
+    unless the eviction policy does."""
     last_leaves: datetime | None
     """Before when the last of them does not leave; None if that is not known."""
     is_gone: bool = False
@@ -166,7 +168,8 @@ def node_rows(view: LiveView | FileView, wanted: str = "") -> Iterator[NodeRow]:
             there = pods.get(name, [])
             leaving = [] if node is None else must_leave(node, there)
             last = None if node is None else last_leaves(node, leaving)
-            waiting = waiting_for(leaving, view.budgets()) if leaving else {}
+            asked = [pod for pod in leaving if node is not None and (leaves_by_drain(node, pod) or is_waiting(pod))]
+            waiting = waiting_for(asked, view.budgets()) if asked else {}
             is_gone = node is None and name in gone
             stopped = all_are_stopped(place) or (node is not None and is_drained(node) and is_stopped(place))
             yield NodeRow(name, node, devices.get(name, []), len(there), leaving, waiting, last, is_gone, stopped)

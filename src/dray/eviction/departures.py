@@ -146,7 +146,10 @@ class Departures:
         return self._evictions.causes(pod)
 
     def judge(self, tick: float, base: Base) -> set[Source]:
-        """Lets the guard decide. Returns the sources that are held or allowed now and were not; `settle` acts on it."""
+        """Lets the guard decide. Returns the sources of which something else is held or allowed.
+
+        `settle` acts on it.
+        """
         self._tick = max(self._tick, tick)
         if self.guard is None:
             return set()

@@ -119,7 +119,9 @@ class DevicePlanner:
                 self._cancelled.append(ref)
         if not self._causes.is_dirty:
             self._base = self.allocations.base
-            self.departures.judge(tick, self._base)
+            if changed := self.departures.judge(tick, self._base):
+                told = (name for name, rule in self.rules.items() if source_of_rule(rule) in changed)
+                self.departures.tally.changed.update(told)
             self.departures.settle(limit)
         cancelled, self._cancelled = self._cancelled, []
         return cancelled

@@ -62,6 +62,12 @@ def must_leave(node: Node, pods: Iterable[Pod]) -> list[Pod]:
     ]
 
 
+def leaves_by_drain(node: Node, pod: Pod) -> bool:
+    """Whether a pod that must leave does so as the eviction API lets it: no taint with NoExecute has it deleted."""
+    evicting = (taint for taint in node.spec.taints if taint.effect == EFFECT_NO_EXECUTE)
+    return all(seconds_left(pod.spec.tolerations, taint) == math.inf for taint in evicting)
+
+
 def last_leaves(node: Node, leaving: Iterable[Pod]) -> datetime | None:
     """Before when the last of the pods that must leave does not, as their tolerations have it; None if not known.
 

@@ -91,7 +91,7 @@ class GuardChange(NamedTuple, Generic[P]):
     """What is different now."""
 
     sources: set[Source]
-    """Those that are allowed or held and were not."""
+    """Those that are allowed or held and were not, or of which something else is held than before."""
     pods: Collection[P]
     """In order: those that may leave and might not, or the other way round."""
 
@@ -227,6 +227,7 @@ class Guard(Generic[P]):
         self._allowance = allowance
         unsure = self._unsure | self._held.keys() if self._is_roomier else self._unsure
         before = {name: self._state(name) for name in unsure}
+        held = dict(self._held)
         dropped = False
         for name in self._too_much(tick):
             before.setdefault(name, self._state(name))
@@ -241,6 +242,7 @@ class Guard(Generic[P]):
             elif group.is_allowed:
                 touched.update(group.unjudged)
             group.unjudged.clear()
+        changed |= self._counted_otherwise(held, base.pods)
         self._unsure.clear()
         self._is_roomier = dropped  # what was dropped leaves room for others, once
         self._forget(tick)
@@ -280,6 +282,12 @@ class Guard(Generic[P]):
     def _sources_of(self, name: str) -> set[Source]:
         pods = self._groups[name].pods
         return {source for pod in pods for source in self._wants[pod] if source.group == name}
+
+    def _counted_otherwise(self, before: dict[str, Hold], of: int) -> set[Source]:
+        """The sources of groups that were held and are, in other numbers."""
+        self._held = {name: hold._replace(of=of) for name, hold in self._held.items()}
+        changed = {name for name, hold in self._held.items() if name in before and before[name] != hold}
+        return {source for source in self._sources if source.group in changed} if changed else set()
 
     def _left(self, since: float) -> int:
         return self._recent.since(since, only_devices=self._uses_devices is None)

@@ -50,6 +50,33 @@ def test_a_drain_that_is_paused_says_so(paused: Manifest, words: str) -> None:
     assert told(view) == words
 
 
+WAITS = [{"type": "dray.dev/EvictionWaiting", "status": "True", "message": "pdb: a budget forbids it"}]
+
+
+@pytest.mark.parametrize(
+    ("effect", "annotations", "conditions", "words"),
+    [
+        ("NoSchedule", DRAINED, [], "1 pod leaves, 1 waits for budget ml/api"),
+        ("NoExecute", {}, [], "1 pod leaves"),
+        ("NoExecute", {"dray.dev/drain": "repair:NoExecute"}, [], "1 pod leaves"),
+        ("NoExecute", {}, WAITS, "1 pod leaves, 1 waits for budget ml/api"),
+    ],
+    ids=["drained", "tainted", "drained without budgets", "under a policy that asks"],
+)
+def test_only_who_is_asked_for_waits_for_a_budget(
+    effect: str, annotations: Manifest, conditions: list[Manifest], words: str
+) -> None:
+    """A taint with NoExecute has pods deleted, whatever budgets allow: who reads that they wait would lose them."""
+    budget = builders.manifest("policy/v1", "PodDisruptionBudget", "api", "ml")
+    budget["spec"] = {"minAvailable": 1, "selector": {}}
+    budget["status"] = {"disruptionsAllowed": 0, "currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 1}
+    here = node("node-1", spec={"taints": [{**LEAVE[0], "effect": effect}]})
+    here["metadata"]["annotations"] = annotations
+    runs = pod("runs", phase="Running")
+    runs["status"]["conditions"] = [{"type": "Ready", "status": "True"}, *conditions]
+    assert told(FileView(dray.load(here, runs, budget))) == words
+
+
 def test_what_the_guard_holds_says_how_to_go_on() -> None:
     here = node("node-1", spec={"taints": LEAVE})
     here["status"]["conditions"].append(HELD)

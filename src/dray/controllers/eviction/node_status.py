@@ -9,7 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from dray.api import codec
-from dray.api.conditions import is_true
+from dray.api.conditions import find_condition, is_true
 from dray.api.generated.core import Node, NodeCondition
 from dray.api.kinds import NODES
 from dray.api.node_annotations import NO_EXECUTE, read_rations
@@ -32,6 +32,8 @@ from dray.process.clock import as_time
 from dray.reconcile import EventRecorder
 
 BAD_RATE: Final = "InvalidEvictionRate"
+RETELL_SECONDS: Final = 60.0
+"""How long the numbers of what is held may be out of date: a taint may be on a thousand nodes, told each by itself."""
 
 
 class ChangedNode(msgspec.Struct, frozen=True):
@@ -56,6 +58,8 @@ class NodeStatus(QueueController[ChangedNode | RatedNode]):
         self._planner = planner
         self._nodes = nodes
         self._recorder = recorder
+        self._told: dict[tuple[str, str], tuple[frozenset[str], float]] = {}
+        """By node and condition: of which taints it was told that they are held, and when."""
 
     def report(self, names: Iterable[str]) -> None:
         """About these nodes something else may be said."""
@@ -73,30 +77,59 @@ class NodeStatus(QueueController[ChangedNode | RatedNode]):
     async def reconcile(self, key: ChangedNode | RatedNode) -> float | None:
         """Tells about one node."""
         node = self._nodes.get("", key.name)
-        if node is not None:
-            await (self._tell_state(node) if isinstance(key, ChangedNode) else self._tell_rate(node))
+        if node is None:
+            for type_ in (EVICTION_HELD, POLICY_FAILED):
+                self._told.pop((key.name, type_), None)
+            return None
+        if isinstance(key, ChangedNode):
+            return await self._tell_state(node)
+        await self._tell_rate(node)
         return None
 
-    async def _tell_state(self, node: Node) -> None:
-        """Writes what is held and what has failed now, and an event if that is news."""
+    async def _tell_state(self, node: Node) -> float | None:
+        """Writes what is held and what has failed now, and an event if that is news. Returns when to look again."""
         holds = self._planner.holds(node.metadata.name)
         held = "; ".join(f"taint {key}: {hold}" for key, hold in holds.items())
         told = f"{held}. To confirm: {_command(node, holds)}" if holds else ""
-        await self._tell(node, EVICTION_HELD, told, (REASON_TOO_MANY, REASON_NOT_HELD, "No evictions are held."))
+        what = (REASON_TOO_MANY, REASON_NOT_HELD, "No evictions are held.")
+        waits = [await self._tell(node, EVICTION_HELD, (told, frozenset(holds)), what)]
         unasked = self._planner.unasked(node.metadata.name)
-        otherwise = "No pod is held by a policy that fails."
-        reasons = (REASON_UNASKED, REASON_ASKED, otherwise)
-        await self._tell(node, POLICY_FAILED, "" if unasked is None else str(unasked), reasons)
+        what = (REASON_UNASKED, REASON_ASKED, "No pod is held by a policy that fails.")
+        why = "" if unasked is None else str(unasked)
+        waits.append(await self._tell(node, POLICY_FAILED, (why, frozenset()), what))
+        return min((wait for wait in waits if wait is not None), default=None)
 
-    async def _tell(self, node: Node, type_: str, problem: str, reasons: tuple[str, str, str]) -> None:
-        """Writes a condition: True while there is a problem, False afterwards. Who never had it gets none to say so."""
-        is_told = is_true(node.status.conditions, type_)
+    async def _tell(
+        self, node: Node, type_: str, problem: tuple[str, frozenset[str]], reasons: tuple[str, str, str]
+    ) -> float | None:
+        """Writes a condition: True while there is a problem, False afterwards. Who never had it gets none to say so.
+
+        The problem is what to say, and about which taints: about others it is said at once, in other numbers after a
+        while. Returns how long that is.
+        """
+        known = find_condition(node.status.conditions, type_)
+        is_told = known is not None and known.status == "True"
+        message, taints = problem
         bad, good, otherwise = reasons
-        if problem and not is_told:
-            await self._write(node, NodeCondition(type=type_, status="True", reason=bad, message=problem))
-            await self._recorder.warning(node, type_, problem)
-        elif is_told and not problem:
-            await self._write(node, NodeCondition(type=type_, status="False", reason=good, message=otherwise))
+        place, now = (node.metadata.name, type_), self._clock.monotonic()
+        if not message:
+            self._told.pop(place, None)
+            if is_told:
+                await self._write(node, NodeCondition(type=type_, status="False", reason=good, message=otherwise))
+            return None
+        if known is not None and is_told:
+            before, at = self._told.get(place, (taints, -RETELL_SECONDS))
+            if known.message == message:
+                return None
+            if before == taints and now - at < RETELL_SECONDS:
+                return at + RETELL_SECONDS - now
+        self._told[place] = (taints, now)
+        since = known.last_transition_time if known is not None and is_told else None
+        condition = NodeCondition(type=type_, status="True", reason=bad, message=message, last_transition_time=since)
+        await self._write(node, condition)
+        if not is_told:
+            await self._recorder.warning(node, type_, message)
+        return None
 
     async def _tell_rate(self, node: Node) -> None:
         problems = read_rations(node.metadata.annotations).problems
@@ -107,7 +140,7 @@ class NodeStatus(QueueController[ChangedNode | RatedNode]):
 
     async def _write(self, node: Node, condition: NodeCondition) -> None:
         now = as_time(self._clock.now())
-        timed = replace(condition, last_transition_time=now, last_heartbeat_time=now)
+        timed = replace(condition, last_transition_time=condition.last_transition_time or now, last_heartbeat_time=now)
         patch = {"status": {"conditions": [codec.to_builtins(timed)]}}
         await self._client.patch(
             NODES, "", node.metadata.name, patch, format=PatchFormat.STRATEGIC, subresource="status"
