@@ -125,6 +125,7 @@ def test_the_link_of_dray_up_leads_to_a_live_map(tmp_path: Path, one_browser: Pa
             page.click_device(f"{CLASS}/node-1/gpu-3", "node-1")
             page.sees("gpu-3", "Nobody holds it.", "H100")
             _means_it(page, directory / "kubeconfig")
+            _means_it_of_nodes(page, directory / "kubeconfig")
             page.press("Log out")
             page.sees("Log in to dray")
             page.open(found[0])
@@ -181,12 +182,33 @@ def _means_it(page: Page, kubeconfig: Path) -> None:
     page.type("#typed", "8")
     page.press("Apply to 8 devices")
     page.sees("Held:")
+    assert page.faults() == [], "with buttons in the table"
     gone = [*kubectl, "get", "pods", "-n", "ml", "-o", "name"]
     assert subprocess.check_output(gone).count(b"pair-") == 2
     page.press("Confirm")
     eventually(lambda: b"pair-" not in subprocess.check_output(gone), "the pods stay")
     page.press("Put back")
     page.sees("No rule taints a device.")
+
+
+def _means_it_of_nodes(page: Page, kubeconfig: Path) -> None:
+    """Pods that have to leave nodes are on the same page, and so is whether everything was stopped."""
+    kubectl = ["kubectl", "--kubeconfig", str(kubeconfig)]
+    documents = "---\n".join(_workload(f"more-{number}", 4) for number in (1, 2))
+    subprocess.run([*kubectl, "apply", "-f", "-"], input=documents, text=True, check=True, timeout=PATIENCE)
+    waiting = [*kubectl, "wait", "-n", "ml", "--for=condition=Ready", "pod", "--all", KUBECTL_PATIENCE]
+    subprocess.run(waiting, check=True, timeout=2 * PATIENCE)
+    stop = ["annotate", "--overwrite", "namespace", "kube-system"]
+    subprocess.run([*kubectl, *stop, "dray.dev/stop-evictions=true"], check=True, timeout=PATIENCE)
+    subprocess.run([*kubectl, "taint", "nodes", "--all", "broken=yes:NoExecute"], check=True, timeout=PATIENCE)
+    page.sees(
+        "Nodes that pods have to leave", "broken=yes:NoExecute", "Held: taint broken:", "All evictions are stopped:"
+    )
+    assert page.faults() == []
+    page.press("Stop")
+    eventually(lambda: "Held: taint broken:" not in page.text(), "the node that was cancelled is there still")
+    taints = [*kubectl, "get", "nodes", "-o", "jsonpath={.items[*].spec.taints[*].effect}"]
+    assert b"NoSchedule" in subprocess.check_output(taints)
 
 
 def test_an_admin_looks_after_the_fleet(one_browser: Page) -> None:

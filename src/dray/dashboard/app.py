@@ -13,11 +13,12 @@ import contextlib
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 import msgspec
 
 from dray.api import kinds
+from dray.api.registry import Kind
 from dray.api.resource import ResourceClaim
 from dray.api.status import ApiError
 from dray.dashboard import static_files, view_stream
@@ -64,6 +65,12 @@ class Named(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: str
 
 
+class Evicting(Named, frozen=True, forbid_unknown_fields=True):
+    """A rule or a node."""
+
+    kind: Literal["rule", "node"] = "rule"
+
+
 class Dashboard:
     """An application for `process.http.Server`, below `/dashboard/`. `close` it when the server stops."""
 
@@ -87,9 +94,9 @@ class Dashboard:
             "logout": self._log_out,
             "preview": self._preview,
             "apply": self._apply,
-            "confirm": self._on_rule(out_of_service.confirm),
-            "stop": self._on_rule(out_of_service.stop),
-            "undo": self._on_rule(out_of_service.undo),
+            "confirm": self._on_evicting(out_of_service.confirm),
+            "stop": self._on_evicting(out_of_service.stop),
+            "undo": self._undo,
         }
 
     def link(self, token: str, address: str) -> str:
@@ -240,12 +247,17 @@ class Dashboard:
         async with session.turn, self._turn:
             return document(await out_of_service.apply(await viewer.snapshot(), session.caller.writer, wish))
 
-    def _on_rule(self, change: Callable[[Any, str], Awaitable[None]]) -> Handler:
+    def _on_evicting(self, change: Callable[[Any, str, Kind], Awaitable[None]]) -> Handler:
         async def handler(session: Session, request: Request) -> Answer:
-            await change(session.caller.writer, _read(request, Named).name)
+            meant = _read(request, Evicting)
+            await change(session.caller.writer, meant.name, {"rule": kinds.RULES, "node": kinds.NODES}[meant.kind])
             return document({})
 
         return handler
+
+    async def _undo(self, session: Session, request: Request) -> Answer:
+        await out_of_service.undo(session.caller.writer, _read(request, Named).name)
+        return document({})
 
 
 def _is_own(request: Request, is_encrypted: bool) -> bool:

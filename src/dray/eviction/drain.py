@@ -44,13 +44,13 @@ def belongs_to_node(pod: Pod) -> bool:
 
 def is_drained(node: Node) -> bool:
     """Whether somebody drains a node, or has: a taint of theirs is still there."""
-    return bool(_drains(node))
+    return bool(drain_taints(node))
 
 
 def must_leave(node: Node, pods: Iterable[Pod]) -> list[Pod]:
     """The pods on a node that a drain, or a taint with NoExecute, makes leave, now or when their toleration ends."""
     evicting = [taint for taint in node.spec.taints if taint.effect == EFFECT_NO_EXECUTE]
-    draining = [replace(taint, effect=EFFECT_NO_EXECUTE) for taint in _drains(node)]
+    draining = [replace(taint, effect=EFFECT_NO_EXECUTE) for taint in drain_taints(node)]
     return [
         pod
         for pod in pods
@@ -74,7 +74,7 @@ def last_leaves(node: Node, leaving: Iterable[Pod]) -> datetime | None:
     A guard, a rate or a full queue may keep it longer; nothing makes it leave earlier but somebody who evicts it.
     """
     evicting = [taint for taint in node.spec.taints if taint.effect == EFFECT_NO_EXECUTE]
-    if _drains(node) or any(taint.time_added is None for taint in evicting):
+    if drain_taints(node) or any(taint.time_added is None for taint in evicting):
         return None
     lasts = [_leaves(pod, evicting) for pod in leaving]
     known = [one for one in lasts if one is not None]
@@ -90,7 +90,8 @@ def _leaves(pod: Pod, evicting: Iterable[Taint]) -> datetime | None:
     return min(found, default=None)
 
 
-def _drains(node: Node) -> list[Taint]:
+def drain_taints(node: Node) -> list[Taint]:
+    """The taints with which somebody drains a node, or has."""
     told = node.metadata.annotations.get(DRAIN_ANNOTATION, "").split(",")
     return [taint for taint in node.spec.taints if str(TaintName.of(taint)) in told]
 

@@ -11,11 +11,12 @@ from datetime import timedelta
 from typing import Any, Final, TypeAlias
 
 from dray.api import kinds
-from dray.api.generated.core import Pod
+from dray.api.generated.core import Namespace, Node, Pod
 from dray.api.references import full_name
 from dray.api.resource import DeviceTaintRule, ResourceClaim
 from dray.api.status import ApiError
 from dray.api.times import Time
+from dray.eviction.stop import PLACE, tell_stop
 from dray.live.hubs import load_fleet
 from dray.live.viewer import Viewer
 from dray.scheduling.device_states import DeviceState
@@ -52,7 +53,23 @@ async def claims_and_pods(viewer: Viewer, _parameters: Parameters) -> dict[str, 
 
 async def rules(viewer: Viewer, _parameters: Parameters) -> dict[str, Any]:
     """What is out of service."""
-    return {"rules": await rule_rows(viewer), "missing": viewer.missing}
+    nodes: list[Node] = list(viewer.of(kinds.NODES))
+    pods: list[Pod] = list(viewer.of(kinds.PODS))
+    return {
+        "rules": await rule_rows(viewer),
+        "nodes": await asyncio.to_thread(service.node_rows, nodes, pods),
+        "stopped": await _tell_stop(viewer),
+        "missing": viewer.missing,
+    }
+
+
+async def _tell_stop(viewer: Viewer) -> str:
+    """Whether somebody stopped all evictions, in words; who may not look is told nothing."""
+    try:
+        place = await viewer.client.get(kinds.NAMESPACES, "", PLACE)
+    except (ApiError, OSError, TimeoutError):
+        return ""
+    return tell_stop(place if isinstance(place, Namespace) else None)
 
 
 async def rule_rows(viewer: Viewer) -> list[service.RuleRow]:

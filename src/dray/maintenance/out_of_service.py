@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from dray.api import kinds
 from dray.api.names import validate_label_key, validate_label_value
+from dray.api.registry import Kind
 from dray.api.resource import DeviceTaintRule
 from dray.api.resource.taint import EFFECT_NO_EXECUTE, EFFECT_NO_SCHEDULE, EFFECT_NONE
 from dray.api.times import Time
@@ -106,16 +107,16 @@ async def apply(snapshot: Snapshot, client: HttpClient, wish: Wish) -> dict[str,
     return {"rules": [rule.metadata.name for rules in seen.rules for rule in rules]}
 
 
-async def confirm(client: HttpClient, name: str) -> None:
-    """Says of a rule that the guard holds that it is meant. Raises ApiError or OSError."""
-    rule = await client.get(kinds.RULES, "", name)
-    await client.patch(kinds.RULES, "", name, confirming(rule))
+async def confirm(client: HttpClient, name: str, kind: Kind = kinds.RULES) -> None:
+    """Says of a rule, or a node, that the guard holds that it is meant. Raises ApiError or OSError."""
+    held = await client.get(kind, "", name)
+    await client.patch(kind, "", name, confirming(held))
 
 
-async def stop(client: HttpClient, name: str) -> None:
-    """Nobody else leaves for a rule: NoExecute becomes NoSchedule. Raises ApiError or OSError."""
-    rule = await client.get(kinds.RULES, "", name)
-    await client.patch(kinds.RULES, "", name, cancelling(rule))
+async def stop(client: HttpClient, name: str, kind: Kind = kinds.RULES) -> None:
+    """Nobody else leaves for a rule, or a node: NoExecute becomes NoSchedule. Raises ApiError or OSError."""
+    evicting = await client.get(kind, "", name)
+    await client.patch(kind, "", name, cancelling(evicting))
 
 
 async def undo(client: HttpClient, name: str) -> None:

@@ -1,4 +1,5 @@
-"""What is out of service: the rules that taint devices, how far they are, and what they wait for."""
+"""What is out of service: the rules that taint devices, how far they are, and what they wait for; nodes that pods have
+to leave."""
 
 from __future__ import annotations
 
@@ -7,10 +8,14 @@ from typing import NamedTuple
 
 from dray.allocator import Inventory
 from dray.api.conditions import find_condition
+from dray.api.generated.core import Node, Pod, Taint
+from dray.api.pods import is_finished
 from dray.api.resource import DeviceTaintRule
 from dray.api.resource.rule_annotations import EXPIRES_AT
+from dray.api.resource.taint import EFFECT_NO_EXECUTE
 from dray.api.taints import taint_text
-from dray.eviction.confirmations import is_confirmed
+from dray.eviction.confirmations import is_confirmed, is_taint_confirmed
+from dray.eviction.drain import drain_taints, is_drained, must_leave
 from dray.eviction.rule_condition import EVICTION_HELD, EVICTION_IN_PROGRESS
 from dray.tracker.view import EffectiveDevice
 from dray.views.device import Document
@@ -50,6 +55,46 @@ def rule_rows(rules: Iterable[DeviceTaintRule], reach: Callable[[str], Reach]) -
     """All rules, those that evict first; `reach` says what a rule of some name selects."""
     rows = [_row(rule, reach(rule.metadata.name)) for rule in rules]
     return sorted(rows, key=lambda row: (not row.held, not row.in_progress, row.name))
+
+
+class NodeRow(Document, frozen=True, kw_only=True):
+    """A node that pods have to leave, or whose evictions are held."""
+
+    name: str
+    taints: tuple[str, ...]
+    """Those that make them leave: with NoExecute, or of a drain."""
+    evicts: bool
+    """Whether one of them is with NoExecute: whoever drains a node has pods leave without controllers."""
+    pods: int
+    held: str
+
+
+def node_rows(nodes: Iterable[Node], pods: Iterable[Pod]) -> list[NodeRow]:
+    """Those that are held first."""
+    wanted = {node.metadata.name: node for node in nodes if is_drained(node) or any(map(_evicts, node.spec.taints))}
+    there: dict[str, list[Pod]] = {name: [] for name in wanted}
+    for pod in pods:
+        if pod.spec.node_name in there and not is_finished(pod):
+            there[pod.spec.node_name].append(pod)
+    rows = [_node_row(node, there[name]) for name, node in wanted.items()]
+    return sorted((row for row in rows if row.pods or row.held), key=lambda row: (not row.held, row.name))
+
+
+def _node_row(node: Node, pods: Sequence[Pod]) -> NodeRow:
+    evicting = [taint for taint in node.spec.taints if _evicts(taint)]
+    waits = not all(is_taint_confirmed(taint, node.metadata.annotations) for taint in evicting)
+    held = find_condition(node.status.conditions, EVICTION_HELD)
+    return NodeRow(
+        name=node.metadata.name,
+        taints=tuple(map(taint_text, dict.fromkeys((*evicting, *drain_taints(node))))),
+        evicts=bool(evicting),
+        pods=len(must_leave(node, pods)),
+        held=held.message if held is not None and held.status == "True" and waits else "",
+    )
+
+
+def _evicts(taint: Taint) -> bool:
+    return taint.effect == EFFECT_NO_EXECUTE
 
 
 def _row(rule: DeviceTaintRule, reach: Reach) -> RuleRow:

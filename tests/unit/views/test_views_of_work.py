@@ -11,7 +11,7 @@ from dray.api.resource import DeviceTaintRule, ResourceClaim
 from dray.snapshot import Snapshot
 from dray.views import service, timeline, waiting
 from dray.views.explanation import Picture, claim_picture
-from snapshot_objects import claim, device, device_class, held, resource_slice, rule
+from snapshot_objects import claim, device, device_class, held, node, resource_slice, rule
 
 NOW = datetime(2026, 6, 1, 13, 0, tzinfo=UTC)
 
@@ -129,6 +129,37 @@ def _held_rule(**annotations: str) -> dict[str, Any]:
 
 def _rule_rows(*rules: dict[str, Any]) -> list[service.RuleRow]:
     return service.rule_rows(dray.load(*rules).objects(DeviceTaintRule), lambda _name: service.Reach(3, 1))
+
+
+def _node_rows(*nodes: dict[str, Any]) -> list[tuple[str, tuple[str, ...], bool, int, str]]:
+    pods = [_pod(f"on-{one['metadata']['name']}", one["metadata"]["name"], phase="Running") for one in nodes]
+    seen = dray.load(*nodes, *pods)
+    rows = service.node_rows(list(seen.objects(Node)), list(seen.objects(Pod)))
+    return [(row.name, row.taints, row.evicts, row.pods, row.held) for row in rows]
+
+
+def _tainted(name: str, effect: str, *conditions: dict[str, Any], **annotations: str) -> dict[str, Any]:
+    found = node(name, spec={"taints": [{"key": "bad", "effect": effect}]})
+    found["metadata"]["annotations"] = {f"dray.dev/{key.replace('_', '-')}": said for key, said in annotations.items()}
+    found["status"]["conditions"] += conditions
+    return found
+
+
+def test_nodes_that_pods_have_to_leave_are_told_the_held_ones_first() -> None:
+    told = {"type": "EvictionHeld", "status": "True", "message": "9 pods"}
+    assert _node_rows(
+        node("well"),
+        _tainted("kept-free", "NoSchedule"),
+        _tainted("drained", "NoSchedule", drain="bad:NoSchedule"),
+        _tainted("evicting", "NoExecute"),
+        _tainted("confirmed", "NoExecute", told, confirm_evictions="bad"),
+        _tainted("held", "NoExecute", told),
+    ) == [
+        ("held", ("bad:NoExecute",), True, 1, "9 pods"),
+        ("confirmed", ("bad:NoExecute",), True, 1, ""),
+        ("drained", ("bad:NoSchedule",), False, 1, ""),
+        ("evicting", ("bad:NoExecute",), True, 1, ""),
+    ]
 
 
 def test_rules_that_are_held_come_first() -> None:

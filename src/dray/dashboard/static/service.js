@@ -36,6 +36,7 @@ export function show(main, route) {
 /** @param {any} view */
 function list(view) {
   return [
+    view.stopped && h("p", { class: "notice" }, view.stopped[0].toUpperCase(), view.stopped.slice(1), "."),
     view.missing.length > 0 && h("p", { class: "notice" }, "You do not see everything: ", view.missing.join("; "), "."),
     table({
       name: "rules",
@@ -52,6 +53,19 @@ function list(view) {
       ],
       rows: view.rules,
     }),
+    view.nodes.length > 0 &&
+      table({
+        name: "nodes",
+        caption: "Nodes that pods have to leave",
+        columns: [
+          { title: "Node", value: (row) => row.name },
+          { title: "Taints", value: (row) => row.taints.join(", "), show: (row) => row.taints.map((/** @type {string} */ one) => h("code", {}, one)) },
+          { title: "Pods", value: (row) => row.pods, isNumber: true },
+          { title: "Progress", value: (row) => row.held, show: progress },
+          { title: "", value: () => "", show: nodeActions },
+        ],
+        rows: view.nodes,
+      }),
   ];
 }
 
@@ -61,29 +75,45 @@ function progress(row) {
   return h("span", { class: row.inProgress ? "running" : "" }, row.progress || "–");
 }
 
-/** @param {any} row */
-function actions(row) {
-  /**
-   * @param {string} path
-   * @param {string} done
-   */
-  const act = (path, done) => async (/** @type {Event} */ event) => {
+/**
+ * @param {string} path
+ * @param {any} what
+ * @param {string} done
+ */
+function act(path, what, done) {
+  return async (/** @type {Event} */ event) => {
     const button = /** @type {HTMLButtonElement} */ (event.currentTarget);
     button.disabled = true;
     try {
-      await post(path, { name: row.name });
+      await post(path, what);
       toast(done);
     } catch (error) {
       toast(error instanceof Error ? error.message : String(error), true);
     }
     button.disabled = false;
   };
+}
+
+/** @param {any} row */
+function nodeActions(row) {
+  const node = { name: row.name, kind: "node" };
   return h(
     "span",
     { class: "actions" },
-    row.held && h("button", { type: "button", class: "danger", onclick: act("confirm", `${row.name}: confirmed, its pods leave.`) }, "Confirm"),
-    row.effect === "NoExecute" && h("button", { type: "button", onclick: act("stop", `${row.name}: stopped, nobody else leaves.`) }, "Stop"),
-    h("button", { type: "button", onclick: act("undo", `${row.name} is gone: its devices are back in service.`) }, "Put back"),
+    row.held && h("button", { type: "button", class: "danger", onclick: act("confirm", node, `${row.name}: confirmed, its pods leave.`) }, "Confirm"),
+    row.evicts && h("button", { type: "button", onclick: act("stop", node, `${row.name}: stopped, nobody else leaves for its taints.`) }, "Stop"),
+  );
+}
+
+/** @param {any} row */
+function actions(row) {
+  const rule = { name: row.name };
+  return h(
+    "span",
+    { class: "actions" },
+    row.held && h("button", { type: "button", class: "danger", onclick: act("confirm", rule, `${row.name}: confirmed, its pods leave.`) }, "Confirm"),
+    row.effect === "NoExecute" && h("button", { type: "button", onclick: act("stop", rule, `${row.name}: stopped, nobody else leaves.`) }, "Stop"),
+    h("button", { type: "button", onclick: act("undo", rule, `${row.name} is gone: its devices are back in service.`) }, "Put back"),
   );
 }
 
@@ -223,7 +253,7 @@ function make(main, route) {
             { title: "Priority", value: (row) => row.priority ?? 0, isNumber: true },
             { title: "Leaves at", value: (row) => row.expected ?? row.due ?? "", show: (row) => moment(row.expected ?? row.due) },
             { title: "Disruption budget", value: (row) => (row.budget ? `${row.budget.name}: ${Math.max(0, Math.min(row.budget.allowed ?? 0, row.budget.needed ?? 0))} of ${row.budget.needed ?? 0} allowed` : "none") },
-            { title: "Fits elsewhere", value: (row) => (row.fits === true ? `yes: ${[row.fitsOn, ...(row.alsoOn ?? [])].join(", ")}` : row.fits === false ? `no: ${row.whyNot ?? ""}` : "not looked for") },
+            { title: "Fits elsewhere", value: (row) => (elsewhere(row)) },
           ],
           rows: pods,
         }),
@@ -250,6 +280,13 @@ function make(main, route) {
       }
     }
   }
+}
+
+/** @param {any} pod */
+function elsewhere(pod) {
+  if (pod.fits === true) return `yes: ${[pod.fitsOn, ...(pod.alsoOn ?? [])].filter(Boolean).join(", ")}`;
+  if (pod.fits === false) return pod.whyNot ? `no: ${pod.whyNot}` : "no";
+  return pod.whyNot ? `not known: ${pod.whyNot}` : "not tried";
 }
 
 /**

@@ -5,7 +5,7 @@ import { count, h } from "./dom.js";
 /** @typedef {import("./dom.js").Child} Child */
 /**
  * @typedef {object} Column
- * @property {string} title
+ * @property {string} title nothing over buttons: by these nobody sorts
  * @property {(row: any) => string | number} value for sorting, CSV, and to show if `show` is not given
  * @property {(row: any) => Child | Child[]} [show]
  * @property {boolean} [isNumber]
@@ -24,7 +24,7 @@ export function table({ name, caption, columns, rows, empty = "None.", tools = [
     h(
       "th",
       { scope: "col", class: column.isNumber ? "number" : null },
-      h("button", { type: "button", class: "sort", onclick: () => sort(index) }, column.title),
+      column.title ? h("button", { type: "button", class: "sort", onclick: () => sort(index) }, column.title) : h("span", { class: "unseen" }, "Actions"),
     ),
   );
   const more = h("p", { class: "quiet" });
@@ -63,7 +63,7 @@ export function table({ name, caption, columns, rows, empty = "None.", tools = [
       });
       if (by.down) ordered.reverse();
     }
-    heads.forEach((head, index) => head.setAttribute("aria-sort", by?.index !== index ? "none" : by.down ? "descending" : "ascending"));
+    heads.forEach((head, index) => columns[index].title && head.setAttribute("aria-sort", by?.index !== index ? "none" : by.down ? "descending" : "ascending"));
     body.replaceChildren(
       ...ordered.slice(0, SHOWN).map((row) =>
         h(
