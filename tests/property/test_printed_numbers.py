@@ -124,6 +124,8 @@ def check_rest_of_get(snapshot: Snapshot, pods: int, *, leave: bool) -> None:
         assert row.get("LEAVING", "–").startswith(count(here, "pod") if leave and here else "–")
         reasons = [part for part in row.get("BLOCKED BY", "–").split(", ") if part[0].isdigit()]
         assert sum(int(part.split()[0]) for part in reasons) == plain["blocked"] or "more" in row["BLOCKED BY"]
+        assert sum(plain["blockedBy"].values()) == plain["blocked"]
+        assert not leave or set(plain["blockedBy"]) <= {"nodeTainted"}
     states = list(snapshot.device_states())
     shared = [one for one in states if one.device.access.node_name is None]
     told = tell_shared(states)

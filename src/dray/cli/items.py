@@ -16,9 +16,21 @@ if TYPE_CHECKING:
     from dray.cli.file_view import FileView
     from dray.live.cluster_view import LiveView
     from dray.live.fleet_view import FleetView
-    from dray.scheduling.device_states import DeviceState
+    from dray.scheduling.device_states import Block, DeviceState
 
 State = Literal["free", "held", "tainted", "blocked", "shareable"]
+BlockWord = Literal[
+    "countersUsedUp",
+    "capacityUsedUp",
+    "poolIncomplete",
+    "poolInvalid",
+    "nodeGone",
+    "nodeNotReady",
+    "nodeCordoned",
+    "nodeDrained",
+    "nodeTainted",
+]
+"""What keeps a device from being had; of several nodes in reach, what is so of all of them."""
 
 
 class Item(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -112,6 +124,8 @@ class NodeItem(Item, frozen=True, kw_only=True):
     free: int
     held: int
     blocked: int
+    blocked_by: dict[BlockWord, int]
+    """How many of the blocked devices are so for which reason; each has one."""
     tainted: int
     pods: int
     leaving: int
@@ -222,6 +236,7 @@ def nodes(view: LiveView | FileView, wanted: str = "") -> Iterator[NodeItem]:
             free=free,
             held=held,
             blocked=blocked,
+            blocked_by=_blocked_by(row.devices),
             tainted=tainted,
             pods=row.pods,
             leaving=len(row.leaving),
@@ -229,6 +244,34 @@ def nodes(view: LiveView | FileView, wanted: str = "") -> Iterator[NodeItem]:
             waiting_for_budgets=row.waiting,
             last_leaves_not_before=None if row.last_leaves is None else str(Time.of(row.last_leaves)),
         )
+
+
+def _blocked_by(devices: Iterable[DeviceState]) -> dict[BlockWord, int]:
+    counted: dict[BlockWord, int] = {}
+    for device in devices:
+        if device.block is not None:
+            word = _word_of(device.block)
+            counted[word] = counted.get(word, 0) + 1
+    return counted
+
+
+def _word_of(block: Block) -> BlockWord:
+    from dray.allocator.reasons import CapacityShort
+    from dray.scheduling.device_states import NodeBlock, NodeProblem, PoolBlock
+
+    words: dict[NodeProblem, BlockWord] = {
+        NodeProblem.GONE: "nodeGone",
+        NodeProblem.NOT_READY: "nodeNotReady",
+        NodeProblem.CORDONED: "nodeCordoned",
+        NodeProblem.DRAINED: "nodeDrained",
+        NodeProblem.TAINTED: "nodeTainted",
+    }
+    match block:
+        case NodeBlock():
+            return words[block.problem]
+        case PoolBlock():
+            return "poolIncomplete" if block.incomplete else "poolInvalid"
+    return "capacityUsedUp" if isinstance(block, CapacityShort) else "countersUsedUp"
 
 
 def clusters(view: FleetView) -> Iterator[ClusterItem]:

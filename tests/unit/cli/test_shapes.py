@@ -76,6 +76,7 @@ def test_items_have_typed_values() -> None:
         ready=True,
         unschedulable=False,
         waiting_for_budgets={"ml/api": 1},
+        blocked_by={},
         last_leaves_not_before=None,
         **numbers,
     )
