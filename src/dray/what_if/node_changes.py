@@ -6,6 +6,7 @@ evicts (`eviction.NodePlanner`).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 
@@ -19,6 +20,7 @@ from dray.api.resource import ResourceClaim
 from dray.api.resource.taint import EFFECT_NO_EXECUTE
 from dray.api.taints import taint_text
 from dray.api.times import Time
+from dray.api.toleration import seconds_left
 from dray.eviction.node_planner import NodePlanner
 from dray.scheduling.device_states import NodeProblem, problem_of
 from dray.scheduling.pod_info import identified
@@ -62,20 +64,20 @@ def compare_nodes(nodes: Pairs, after: Snapshot) -> Iterator[NodeChange]:
 
 
 def node_evictions(after: Snapshot, nodes: Pairs, now: datetime) -> dict[ObjectRef, Eviction]:
-    """The pods that leave nodes which are different, and did not have to leave them before, in order."""
+    """The pods that leave nodes which are different, and did not have to before, or not as soon; in order."""
     if not nodes:
         return {}
     pods = [identified(pod) for pod in after.objects(Pod) if pod.spec.node_name in nodes and is_active(pod)]
     claims = _claims_of(after, pods)
     before = {name: old for name, (old, _) in nodes.items() if old is not None}
     then = {name: new for name, (_, new) in nodes.items() if new is not None}
-    left_anyway = {ref for ref, _ in _departures(before, pods)}
     waits = {ref: (0.0, f"node {ref_node} is gone") for ref, ref_node in _orphans(nodes, pods)}
+    by_ref = {ObjectRef.of(pod): pod for pod in pods}
     for ref, wait in _departures(then, pods):
-        if ref not in left_anyway:
+        old = before.get(by_ref[ref].spec.node_name)
+        if old is None or wait < _time_left(by_ref[ref], old, now):
             waits[ref] = (wait, "")
     told: dict[ObjectRef, Eviction] = {}
-    by_ref = {ObjectRef.of(pod): pod for pod in pods}
     for ref, (wait, cause) in sorted(waits.items(), key=lambda item: (item[1][0], str(item[0]))):
         moment = str(Time.of(now + timedelta(seconds=wait)))
         told[ref] = Eviction(
@@ -131,6 +133,16 @@ def _departures(nodes: Mapping[str, Node], pods: Iterable[Pod]) -> Iterator[tupl
         planner.put_node(name, node.spec.taints, 0.0, node.metadata.annotations)
     for taken, wait in play(planner.take, planner.wait):
         yield taken.pod, max(wait, taken.cause.due)
+
+
+def _time_left(pod: Pod, node: Node, now: datetime) -> float:
+    """In how many seconds a pod has to leave a node as it is; infinite if it has not."""
+    left = math.inf
+    for taint in node.spec.taints:
+        if taint.effect == EFFECT_NO_EXECUTE:
+            passed = (now - taint.time_added.datetime()).total_seconds() if taint.time_added is not None else 0.0
+            left = min(left, max(seconds_left(pod.spec.tolerations, taint) - max(passed, 0.0), 0.0))
+    return left
 
 
 def _causes(nodes: Pairs, node: str) -> tuple[str, ...]:

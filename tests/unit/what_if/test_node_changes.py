@@ -75,6 +75,33 @@ def test_who_waits_for_a_node_that_goes_or_is_cordoned_is_told() -> None:
     assert "were unschedulable" in gone_pod.message
 
 
+@pytest.mark.parametrize(
+    ("added", "seconds", "leaves"),
+    [
+        ("11:58:00", 0, "12:00:00"),
+        ("11:58:00", 120, "12:02:00"),
+        ("11:58:00", 240, ""),
+        ("11:54:00", 0, ""),
+    ],
+    ids=["at once instead of in three minutes", "a minute sooner", "it leaves before that", "it leaves now anyway"],
+)
+def test_who_has_to_leave_a_node_sooner_than_before_is_told(added: str, seconds: int, leaves: str) -> None:
+    """The node is unreachable since a while, which its pod tolerates for five minutes; then somebody taints it."""
+    lost = {"key": "node.kubernetes.io/unreachable", "effect": "NoExecute", "timeAdded": f"2026-06-01T{added}Z"}
+    patient = pod("patient")
+    patient["spec"]["tolerations"] = [
+        {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": most}
+        for key, most in ((lost["key"], 300), ("bad", seconds))
+        if most
+    ]
+    base = dray.load(node("node-1", spec={"taints": [lost]}), node("node-2"), patient)
+    difference = apply(base, node("node-1", spec={"taints": [lost, {"key": "bad", "effect": "NoExecute"}]}))
+    assert [(one.pod, one.expected) for one in difference.evictions] == (
+        [("ml/patient", f"2026-06-01T{leaves}Z")] if leaves else []
+    )
+    assert difference.is_disruptive == bool(leaves)
+
+
 def test_a_taint_on_a_node_makes_pods_leave_when_their_toleration_ends() -> None:
     toleration = {"key": "bad", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 60}
     patient = pod("patient")
