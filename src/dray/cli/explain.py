@@ -209,6 +209,8 @@ def _show_allocated(claim: ResourceClaim, format_: output.Format) -> None:
     users = ", ".join(f"{claim.metadata.namespace}/{used.name}" for used in claim.status.reserved_for)
     print(f"{full_name(claim)} is allocated: {devices}.")
     print(f"Reserved for {users}." if users else "Nobody uses it.")
+    if claim.metadata.deletion_timestamp is not None:
+        print(f"It is being deleted, and goes once {'nobody uses it' if users else 'it is released'}.")
 
 
 def _fits(explanation: ClaimExplanation) -> bool:

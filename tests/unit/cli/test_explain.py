@@ -83,6 +83,15 @@ def test_a_claim_that_fits_or_is_allocated() -> None:
     assert plain["reservedFor"][0]["name"] == "trainer-1"
 
 
+def test_a_claim_that_is_being_deleted_says_so_and_what_it_waits_for(tmp_path: Path) -> None:
+    going = held(claim("c"), "node-1", "gpu-0", pods=("user",))
+    going["metadata"] |= {"deletionTimestamp": "2026-06-01T12:00:00Z", "finalizers": ["resource.kubernetes.io/x"]}
+    file = tmp_path / "claim.json"
+    file.write_text(json.dumps(going))
+    told = dray("claim", "ml/c", "-f", str(file)).stdout.splitlines()
+    assert told[-2:] == ["Reserved for ml/user.", "It is being deleted, and goes once nobody uses it."]
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
