@@ -52,7 +52,8 @@ def taint(selection: DeviceSelection, text: TaintText, terms: Terms, place: Plac
             print(f"No device matches ({request.selection}). Nothing was changed.", file=sys.stderr)
             return output.NO
         now = current_time()
-        preview = preview_rules(snapshot, as_stored(rules, snapshot, now), now.datetime())
+        drains = manner.drain is not None
+        preview = preview_rules(snapshot, as_stored(rules, snapshot, now), now.datetime(), drains=drains)
         if manner.drain is not None:
             rules = tuple(_as_kept_away(rule) for rule in rules)
             told = tuple(dict.fromkeys(taint_text(rule.spec.taint) for rule in rules))

@@ -53,7 +53,7 @@ class Display:
         """News."""
         if standing.hold != self._hold:
             self._hold = standing.hold
-            print(f"dray: {standing.hold or 'no longer held'}", file=sys.stderr, flush=True)
+            print(f"dray: {standing.hold or 'pods leave again'}", file=sys.stderr, flush=True)
         if standing.forced and not self._is_forced:
             self._is_forced = True
             said = "the deadline is over: who is left is deleted, whatever budgets say"

@@ -69,8 +69,10 @@ class TaintPreview(Report, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
 
 
-def preview_rules(snapshot: Snapshot, rules: Sequence[DeviceTaintRule], now: datetime) -> TaintPreview:
-    """What new or changed rules, with one taint, would do."""
+def preview_rules(
+    snapshot: Snapshot, rules: Sequence[DeviceTaintRule], now: datetime, *, drains: bool = False
+) -> TaintPreview:
+    """What new or changed rules, with one taint, would do. Who `drains` has a pace of its own."""
     names = frozenset(rule.metadata.name for rule in rules)
     after = snapshot.with_typed(_evicting(rule, now) for rule in rules)
     then = forecast(after, now)
@@ -82,7 +84,10 @@ def preview_rules(snapshot: Snapshot, rules: Sequence[DeviceTaintRule], now: dat
     told_pods = _tell_pods(after, leaving, now)
     return replace(
         told_pods,
-        notes=(*told_pods.notes, *(_tell_rate(rates, len(leaving)) if evicts and len(rules) == 1 else ())),
+        notes=(
+            *told_pods.notes,
+            *(_tell_rate(rates, len(leaving)) if evicts and not drains and len(rules) == 1 else ()),
+        ),
         taints=tuple(dict.fromkeys(taint_text(rule.spec.taint) for rule in rules)),
         rules=tuple(rule.metadata.name for rule in rules),
         devices=tuple(map(str, [*dict.fromkeys(published), *sorted(used.difference(published))])),

@@ -71,4 +71,4 @@ def test_a_hold_is_said_once_and_when_it_ends(capsys: pytest.CaptureFixture[str]
     with Display(clock=Clock()) as display:
         for hold in ("", "too many. To confirm: …", "too many. To confirm: …", ""):
             display.show(standing(0, hold=hold))
-    assert capsys.readouterr().err.splitlines() == ["dray: too many. To confirm: …", "dray: no longer held"]
+    assert capsys.readouterr().err.splitlines() == ["dray: too many. To confirm: …", "dray: pods leave again"]

@@ -1,0 +1,42 @@
+"""What `dray drain --dry-run` says of its pace, from files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from dray.cli.main import app
+from snapshot_objects import claim, device, device_class, held, node, pod, resource_slice
+
+PODS = 14
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> str:
+    """A node with a pod on each of its many devices."""
+    names = [f"gpu-{number}" for number in range(PODS)]
+    users = [held(claim(f"c-{name}"), "node-1", name, pods=(f"p-{name}",)) for name in names]
+    pods = [pod(f"p-{name}", phase="Running") for name in names]
+    objects = [node("node-1"), device_class(), resource_slice("node-1", *map(device, names)), *users, *pods]
+    file = tmp_path / "cluster.json"
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
+    return str(file)
+
+
+@pytest.mark.parametrize("what", [("device", "--node", "node-1"), ("node", "node-1")], ids=["device", "node"])
+@pytest.mark.parametrize("rate", [(), ("--evictions-per-second", "2")], ids=["as it is", "rated"])
+def test_a_drain_names_one_pace_and_keeps_it_from_the_first_pod_on(
+    cluster: str, what: tuple[str, ...], rate: tuple[str, ...]
+) -> None:
+    """Taints let ten go at once; who drains does not, so a preview must not say both."""
+    words = ["drain", *what, "--dry-run", "-f", cluster, *rate]
+    done = CliRunner().invoke(app, [*words, "-o", "json"])
+    preview = json.loads(done.stdout)["preview"]
+    paced = [note for note in preview["notes"] if "a second" in note]
+    limit = 2 if rate else 10 if what[0] == "device" else None
+    assert paced == ([f"{limit} pods a second at most, from the first one on"] if limit else [])
+    at_once = sum(one["expected"] == preview["now"] for one in preview["pods"])
+    assert at_once == (limit or PODS)
