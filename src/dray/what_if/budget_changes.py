@@ -32,7 +32,7 @@ class BudgetChange(Report, frozen=True, kw_only=True):
 
     budget: str
     pods: int
-    """How many pods it is about."""
+    """How many pods it is about; if it goes, how many of its pods stay."""
     before: int | None = None
     """How many of them may be evicted now; absent if there is no such budget."""
     after: int | None = None
@@ -106,6 +106,10 @@ class _Counted:
         budget = self.budgets.get(name)
         return {full_name(pod): pod for pod in self._selected(budget) if is_active(pod)} if budget is not None else {}
 
+    def there(self, namespace: str) -> set[str]:
+        """The pods of a namespace."""
+        return {full_name(pod) for pod in self._pods.get(namespace, ())}
+
     def held(self, pods: Iterable[str], namespace: str) -> dict[str, str]:
         """By pod of these that eviction refuses to let go, its node."""
         known = {full_name(pod): pod for pod in self._pods.get(namespace, ())}
@@ -121,16 +125,16 @@ def _change(name: ObjectName, old: _Counted, new: _Counted) -> BudgetChange:
     was, now = old.budgets.get(name), new.budgets.get(name)
     pods = dict.fromkeys((*old.covered(name), *new.covered(name)))
     before, after = (one.held(pods, name.namespace) for one in (old, new))
-    mine = new.covered(name)
+    mine, there = new.covered(name), new.there(name.namespace)
     held = {pod: node for pod, node in after.items() if pod in mine}
     return BudgetChange(
         budget=str(name),
-        pods=len(mine if now is not None else old.covered(name)),
+        pods=len(mine if now is not None else there & old.covered(name).keys()),
         before=was.status.disruptions_allowed if was is not None else None,
         after=now.status.disruptions_allowed if now is not None else None,
         held=tuple(held),
         nodes=tuple(dict.fromkeys(node for node in held.values() if node)),
-        let_go=tuple(pod for pod in before if pod not in after),
+        let_go=tuple(pod for pod in before if pod in there and pod not in after),
         several=tuple(new.several(name)),
     )
 

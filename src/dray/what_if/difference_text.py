@@ -259,7 +259,7 @@ def _tell_budgets(difference: Difference) -> Iterator[str | Rows]:
 def _tell_budget(change: BudgetChange) -> str:
     told = []
     if not change.pods:
-        told.append("it is about no pod")
+        told.append("it is about no pod" if change.after is not None else "none of its pods stays")
     elif change.several:
         verb = "is" if len(change.several) == 1 else "are"
         told.append(f"{names(change.several, 3)} {verb} under several budgets, and cannot be evicted at all")

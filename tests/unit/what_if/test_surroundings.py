@@ -95,6 +95,16 @@ def test_a_pod_that_is_deleted_counts_for_its_budget() -> None:
     assert (told.before, told.after, told.held) == (1, 0, ("ml/b",))
 
 
+@pytest.mark.parametrize("refs", [("namespace/ml",), ("pdb/ml/keep", "pod/ml/a", "pod/ml/b")])
+def test_pods_that_go_with_their_budget_are_not_said_to_be_let_go(refs: tuple[str, ...]) -> None:
+    base = cluster(namespace("ml"), pod("a"), pod("b", "node-2"), budget(minAvailable=2))
+    difference = remove(base, *refs)
+    (told,) = difference.budgets
+    assert (told.pods, told.before, told.after, told.let_go) == (0, 0, None, ())
+    assert "none of its pods stays" in str(difference)
+    assert "can be" not in str(difference)
+
+
 def test_a_budget_that_nobody_has_counted_yet_is_counted_in_previews() -> None:
     base = cluster(pod("a"), pod("b", "node-2"), budget(minAvailable=1))
     machine = builders.typed(node("node-1"), Node)
