@@ -69,7 +69,10 @@ def rich_table(header: Sequence[str], rows: Sequence[Sequence[str]], space: int 
     if sum(least) + GAP * (len(least) - 1) > room:
         return _coloured("\n".join(paragraphs([header, *rows], room)), header, rows)
     table = RichTable(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="bold")
-    for title, size in zip(header, least, strict=True):
+    name, *others = least
+    is_whole = max((len(row[0]) for row in cut), default=0) + sum(others) + GAP * len(others) <= room
+    table.add_column(header[0], overflow="fold", min_width=name, no_wrap=is_whole)  # cut and wrapped nobody can read
+    for title, size in zip(header[1:], others, strict=True):
         table.add_column(title, overflow="fold", min_width=size)
     for row in cut:
         cells = [Text(cell, style=style_of(title, cell)) for title, cell in zip(header, row, strict=True)]

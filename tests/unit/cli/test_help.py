@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 import typer
+from rich.console import Console
 from typer.testing import CliRunner
 
 from dray.cli import completion, names, tables
@@ -170,6 +172,22 @@ def test_names_are_cut_in_the_middle_unless_that_hides_what_differs() -> None:
     alike = [(f"same-beginning-{middle}-and-the-very-same-end", "ready") for middle in "ab"]
     assert tables.cut_names(header, alike, 40) == alike
     assert tables.cut_names(header, long, 200) is long
+
+
+@pytest.mark.parametrize("width", range(50, 110, 5))
+def test_a_name_that_is_cut_does_not_wrap_as_well(width: int) -> None:
+    header = ("CLAIM", "STATE", "DEVICES", "USED BY")
+    rows = [
+        (f"ml/api-8chnvflz8s-{name}-g-{name[::-1]}", "reserved", f"node-1/gpu-{number}", f"api-8chnvflz8s-{name}")
+        for number, name in enumerate(("99n7m", "bwmbr", "cf95p"))
+    ]
+    console = Console(width=width, file=io.StringIO(), force_terminal=False)
+    console.print(tables.rich_table(header, rows, width))
+    assert isinstance(console.file, io.StringIO)
+    lines = console.file.getvalue().splitlines()
+    assert max(map(len, lines)) <= width
+    for name, *_ in tables.cut_names(header, rows, width):
+        assert any(line.split(" ")[0] == name for line in lines) or any(row[0] in lines for row in rows), lines
 
 
 def test_states_have_colours_on_terminals_only() -> None:
