@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -23,8 +23,16 @@ DEFAULT_NAMESPACE = "default"
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
+NO_OBJECTS: Final = {
+    "NodeGroup": "a NodeGroup is no object of a cluster; dray scale-up and dray lint read it",
+    "ControllersConfiguration": "a ControllersConfiguration is no object of a cluster; dray controllers reads it",
+    "Plan": "a Plan is no object of a cluster; dray apply reads it",
+}
+"""Documents of dray.dev/v1 that are read elsewhere, by kind."""
+
+
 class Ignored(NamedTuple):
-    """An object that was passed over, because dray does not know its kind."""
+    """An object that was passed over, because dray does not know its kind, or it is none."""
 
     name: str
     why: str
@@ -56,7 +64,9 @@ def load_items(items: Iterable[Item], now: Time) -> Loaded:
         try:
             kind = _kind_of(item)
         except registry.UnknownKind as error:
-            ignored.append(Ignored(_name_of(item.value), f"{item.source}: {error}"))
+            ours = item.value["apiVersion"] == "dray.dev/v1"
+            why = NO_OBJECTS.get(item.value["kind"], str(error)) if ours else str(error)
+            ignored.append(Ignored(_name_of(item.value), f"{item.source}: {why}"))
             continue
         obj = _decode(item, kind, now)
         share(obj)

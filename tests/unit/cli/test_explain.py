@@ -83,6 +83,24 @@ def test_a_claim_that_fits_or_is_allocated() -> None:
     assert plain["reservedFor"][0]["name"] == "trainer-1"
 
 
+@pytest.mark.parametrize(
+    ("version", "kind", "says"),
+    [
+        ("dray.dev/v1", "NodeGroup", "is no object of a cluster; dray scale-up and dray lint read it"),
+        ("dray.dev/v1", "Plan", "is no object of a cluster; dray apply reads it"),
+        ("example.com/v1", "NodeGroup", "unknown kind 'NodeGroup'"),
+    ],
+)
+def test_what_is_no_object_of_a_cluster_is_said_to_be_for_others(
+    version: str, kind: str, says: str, tmp_path: Path
+) -> None:
+    """Nobody is asked whether they meant another kind, by the very program whose document it is."""
+    (tmp_path / "more.json").write_text(json.dumps({"apiVersion": version, "kind": kind, "metadata": {"name": "a"}}))
+    done = dray("claim", "ml/train-1", "-f", CLUSTER, "-f", str(tmp_path / "more.json"))
+    assert says in done.stderr
+    assert version != "dray.dev/v1" or "did you mean" not in done.stderr
+
+
 def test_a_claim_that_is_being_deleted_says_so_and_what_it_waits_for(tmp_path: Path) -> None:
     going = held(claim("c"), "node-1", "gpu-0", pods=("user",))
     going["metadata"] |= {"deletionTimestamp": "2026-06-01T12:00:00Z", "finalizers": ["resource.kubernetes.io/x"]}
