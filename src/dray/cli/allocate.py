@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dray.cli import completion, inputs, output, tables
-from dray.cli.names import Namespace
+from dray.cli.names import Namespace, node_option
 from dray.cli.names import read as read_name
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def run(
     files: inputs.Files = None,
     node: Annotated[
         str | None,
-        typer.Option(help="Only this node; by default the first that fits.", autocompletion=completion.nodes),
+        node_option("Only this node; by default the first that fits."),
     ] = None,
     claim: Annotated[
         list[str] | None,

@@ -12,6 +12,7 @@ import typer
 
 from dray.cli import completion, component, inputs, live, output, tables
 from dray.cli.device_table import device_table
+from dray.cli.names import node_option
 
 if TYPE_CHECKING:
     from dray.scheduling.device_states import DeviceState
@@ -34,9 +35,7 @@ def run(
         typer.Argument(metavar="FILE|DIR|-", help="Manifests or dumps of a cluster, as with -f."),
     ] = None,
     files: inputs.Files = None,
-    node: Annotated[
-        str | None, typer.Option(help="Only devices in reach of this node.", autocompletion=completion.nodes)
-    ] = None,
+    node: Annotated[str | None, node_option("Only devices in reach of this node.")] = None,
     driver: Annotated[
         str | None, typer.Option(help="Only devices of this driver.", autocompletion=completion.drivers)
     ] = None,

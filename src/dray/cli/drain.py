@@ -8,12 +8,16 @@ import typer
 
 from dray.cli import completion, component, inputs, output
 from dray.cli import taint_options as options
+from dray.cli.names import ByKind
 
 if TYPE_CHECKING:
     from dray.eviction.drain import DrainTerms
 
 app = typer.Typer(
-    help="Empty devices or nodes, and wait until they are idle.", no_args_is_help=True, rich_markup_mode=None
+    help="Empty devices or nodes, and wait until they are idle.",
+    cls=ByKind,
+    no_args_is_help=True,
+    rich_markup_mode=None,
 )
 
 NO_EXECUTE = "NoExecute"

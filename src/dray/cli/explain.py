@@ -30,7 +30,7 @@ MORE: Final = "\nDetails, with all names: --node NODE, or -o json."
 """Said under what shortens lists of names."""
 
 Format = Annotated[output.Format, typer.Option("--output", "-o", help="How to print; json has the whole tree.")]
-Node = Annotated[str | None, typer.Option(help="Only this node, device by device.", autocompletion=completion.nodes)]
+Node = Annotated[str | None, names.node_option("Only this node, device by device.")]
 
 
 @app.command("claim")

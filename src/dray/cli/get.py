@@ -8,14 +8,15 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
 import typer
 
 from dray.api.references import full_name
-from dray.cli import completion, component, inputs, items, live, output, tables
+from dray.cli import completion, component, inputs, items, live, names, output, tables
 from dray.cli.device_table import device_table
+from dray.cli.names import node_option
 from dray.cli.node_rows import node_rows
 from dray.cli.tables import NOTHING, Table
 from dray.eviction.stop import tell_stop
@@ -45,6 +46,26 @@ class What(StrEnum):
     CLUSTERS = "clusters"
 
 
+_WORDS: Final[dict[What, tuple[str, ...]]] = {
+    What.DEVICES: ("device", "devices"),
+    What.CLAIMS: (*names.KINDS["claim"], "resourceclaims.resource.k8s.io"),
+    What.NODES: names.KINDS["node"],
+    What.CLUSTERS: ("cluster", "clusters", "managedcluster", "managedclusters"),
+}
+"""What people call them."""
+
+
+def _read_what(text: str) -> What:
+    for what, words in _WORDS.items():
+        if text.lower() in words:
+            return what
+    raise typer.BadParameter(f"{text!r} is not one of {', '.join(map(repr, map(str, What)))}.")
+
+
+def _offer_what(incomplete: str) -> list[str]:
+    return [what for what in What if what.startswith(incomplete)]
+
+
 class Wanted(msgspec.Struct, frozen=True):
     """Which rows to show, and how."""
 
@@ -55,14 +76,15 @@ class Wanted(msgspec.Struct, frozen=True):
 
 
 def run(
-    what: Annotated[What, typer.Argument(help="What to look at.")],
+    what: Annotated[
+        What,
+        typer.Argument(metavar="|".join(What), help="What to look at.", parser=_read_what, autocompletion=_offer_what),
+    ],
     files: inputs.Files = None,
     kubeconfig: component.Kubeconfig = None,
     context: component.Context = "",
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Go on showing what changes.")] = False,
-    node: Annotated[
-        str, typer.Option(help="Only this node, or what it reaches.", autocompletion=completion.nodes)
-    ] = "",
+    node: Annotated[str, node_option("Only this node, or what it reaches.")] = "",
     namespace: Annotated[
         str,
         typer.Option("--namespace", "-n", help="Only claims of this namespace.", autocompletion=completion.namespaces),

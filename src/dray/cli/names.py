@@ -15,6 +15,7 @@ KINDS: Final = {
     "pod": ("pod", "pods", "po"),
     "podgroup": ("podgroup", "podgroups", "podgroup.scheduling.k8s.io"),
     "placement": ("placement", "placements", "placement.cluster.open-cluster-management.io"),
+    "node": ("node", "nodes", "no"),
 }
 """By command, what its objects may be called in front of a name."""
 DEFAULT_NAMESPACE: Final = "default"
@@ -43,6 +44,21 @@ def read(text: str, namespace: str, kind: str) -> str:
     if namespace and namespace != parts[0]:
         output.fail(f"{text!r} is in namespace {parts[0]}, and -n says {namespace}: give one of them.")
     return "/".join(parts)
+
+
+def node_name(text: str) -> str:
+    """`node-1` of `node/node-1`, as `-o name` prints nodes; a name as it is."""
+    word, slash, name = text.partition("/")
+    return name if slash and word.lower() in KINDS["node"] else text
+
+
+def node_option(text: str) -> Any:
+    """The option --node, with what it means as its help."""
+    return typer.Option("--node", help=text, callback=_read_node, autocompletion=completion.nodes)
+
+
+def _read_node(given: str | None) -> str | None:
+    return None if given is None else node_name(given)
 
 
 def placed(text: str, namespace: str) -> str:

@@ -8,6 +8,7 @@ import typer
 
 from dray.api.kinds import NODES
 from dray.cli import completion, component, live, output
+from dray.cli.names import node_name
 
 if TYPE_CHECKING:
     from dray.client import Client
@@ -33,7 +34,7 @@ def start(names: Names, kubeconfig: component.Kubeconfig = None, context: compon
 
 
 def _switch(names: list[str], kubeconfig: component.Kubeconfig, context: str, *, stopped: bool) -> None:
-    wanted = list(dict.fromkeys(names))
+    wanted = list(dict.fromkeys(map(node_name, names)))
     state = "stopped" if stopped else "running"
 
     async def work(client: Client) -> list[str]:

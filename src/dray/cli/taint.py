@@ -8,9 +8,11 @@ import typer
 
 from dray.cli import completion, component, inputs, output
 from dray.cli import taint_options as options
+from dray.cli.names import ByKind
 
 app = typer.Typer(
     help="Take devices, nodes or clusters out of service, after a look at who is hit.",
+    cls=ByKind,
     no_args_is_help=True,
     rich_markup_mode=None,
 )

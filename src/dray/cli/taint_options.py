@@ -13,6 +13,7 @@ import msgspec
 import typer
 
 from dray.cli import completion, output
+from dray.cli.names import node_name, node_option
 
 if TYPE_CHECKING:
     from dray.api.times import Time
@@ -30,7 +31,7 @@ _DURATION: Final = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?", r
 _LONGEST: Final = timedelta(days=3650)
 _MAX_RATE: Final = 999_999_999
 
-Node: TypeAlias = Annotated[str, typer.Option("--node", help="Devices of this node.", autocompletion=completion.nodes)]
+Node: TypeAlias = Annotated[str, node_option("Devices of this node.")]
 Device: TypeAlias = Annotated[
     str, typer.Option("--device", help="Devices of this name.", autocompletion=completion.devices)
 ]
@@ -172,7 +173,7 @@ def read_taint(text: str, effects: tuple[str, ...], default_effect: str = "") ->
 def split_nodes(words: Sequence[str]) -> tuple[list[str], list[str]]:
     """Names of nodes, each once, and taints, which are told apart by `:` or `=`."""
     taints = [word for word in words if ":" in word or "=" in word]
-    return list(dict.fromkeys(word for word in words if word not in taints)), taints
+    return list(dict.fromkeys(node_name(word) for word in words if word not in taints)), taints
 
 
 def read_duration(text: str, option: str) -> timedelta | None:

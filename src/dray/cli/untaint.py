@@ -8,8 +8,11 @@ import typer
 
 from dray.cli import completion, component, output
 from dray.cli import taint_options as options
+from dray.cli.names import ByKind
 
-app = typer.Typer(help="Put devices, nodes or clusters back into service.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(
+    help="Put devices, nodes or clusters back into service.", cls=ByKind, no_args_is_help=True, rich_markup_mode=None
+)
 
 
 @app.command("device")

@@ -121,6 +121,7 @@ def test_every_name_of_something_that_is_there_is_offered() -> None:
         (f"dray what-if -f {CLUSTER} --delete claim/ml/train", ["claim/ml/train-1", "claim/ml/train-7"]),
         (f"dray what-if -f {CLUSTER} -n ml --delete claim/train", ["claim/train-1", "claim/train-7"]),
         ("dray schema PodG", ["PodGroupExplanation"]),
+        ("dray get c", ["claims", "clusters"]),
     ],
 )
 def test_what_is_offered_is_of_the_files_that_are_typed_already(words: str, offered: list[str]) -> None:
@@ -155,6 +156,39 @@ def test_clusters_of_this_machine_are_offered(monkeypatch: pytest.MonkeyPatch, t
 def test_a_claim_is_understood_however_it_is_named(words: tuple[str, ...]) -> None:
     done = CliRunner().invoke(app, ["explain", *words, "-f", CLUSTER])
     assert done.stdout.startswith("ml/train-1 is allocated"), done.stderr
+
+
+@pytest.mark.parametrize("node", ["node/node-1", "nodes/node-1", "no/node-1"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("taint", "node", "NODE", "k:NoExecute", "--dry-run"),
+        ("taint", "NODE", "k:NoExecute", "--dry-run"),
+        ("drain", "node", "NODE", "--dry-run"),
+        ("drain", "NODE", "--dry-run"),
+        ("drain", "device", "--node", "NODE", "--dry-run"),
+        ("taint", "device", "k:NoSchedule", "--node", "NODE", "--dry-run"),
+        ("get", "devices", "--node", "NODE"),
+        ("get", "nodes", "--node", "NODE"),
+        ("devices", "--node", "NODE"),
+        ("allocate", "--node", "NODE", "--claim", "ml/notebook"),
+        ("explain", "claim", "ml/train-7", "--node", "NODE"),
+    ],
+)
+def test_what_dash_o_name_prints_of_a_node_is_understood_wherever_one_is_named(
+    words: tuple[str, ...], node: str
+) -> None:
+    whole = words if "NODE" not in words[:2] else (words[0], "node", *words[words.index("NODE") :])
+    plain = CliRunner().invoke(app, [*(word.replace("NODE", "node-1") for word in whole), "-f", CLUSTER])
+    named = CliRunner().invoke(app, [*(word.replace("NODE", node) for word in words), "-f", CLUSTER])
+    assert "node-1" in plain.stdout, plain.stderr
+    assert (named.stdout, named.exit_code) == (plain.stdout, plain.exit_code), named.stderr
+
+
+@pytest.mark.parametrize("word", ["node", "no", "device", "claim", "resourceclaim", "resourceclaims"])
+def test_what_can_be_looked_at_has_the_names_that_kubectl_has_for_it(word: str) -> None:
+    done = CliRunner().invoke(app, ["get", word, "-f", CLUSTER])
+    assert done.exit_code == 0, done.stderr
 
 
 @pytest.mark.parametrize(("text", "namespace"), [("a/b/c", ""), ("/b", ""), ("", ""), ("ml/x", "other")])

@@ -25,7 +25,7 @@ def test_taints(text: str, parts: tuple[str, str, str]) -> None:
 
 
 def test_nodes_and_taints_are_told_apart_by_how_they_are_written() -> None:
-    words = ["node-1", "a:NoExecute", "node-2", "b=c", "node-1"]
+    words = ["node-1", "a:NoExecute", "node/node-2", "b=c", "nodes/node-1"]
     assert split_nodes(words) == (["node-1", "node-2"], ["a:NoExecute", "b=c"])
 
 
