@@ -18,7 +18,7 @@ from dray.cli.taint_options import Manner, Place, TaintText
 from dray.live.hubs import load_fleet
 from dray.placement import PlacementChange, preview_change
 from dray.placement.availability import AUTOMATIC_TAINTS
-from dray.prose.wording import names
+from dray.prose.wording import names, rest
 from dray.snapshot.objects import current_time
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def _show(name: str, changes: Sequence[PlacementChange], manner: Manner) -> None
         header = ("placement", "cluster", "gets instead", "has then")
         tables.print_table(header, [_row(change) for change in changes[:ROWS]])
     if len(changes) > ROWS:
-        print(f"… and {len(changes) - ROWS} more; -o json has them all.")
+        print(*rest(len(changes) - ROWS, "placement", tables.REST), sep="\n")
     if manner.dry_run:
         print("\nNothing was changed. Run again without --dry-run to apply.")
 

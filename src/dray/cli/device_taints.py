@@ -97,7 +97,7 @@ async def _go_on(
 
     answer: dict[str, Any] = {"dryRun": manner.dry_run, "preview": preview.to_dict()}
     if not manner.is_json:
-        print(tell(preview, tables.width(), is_done=not manner.dry_run))
+        print(tell(preview, tables.width(), is_done=not manner.dry_run, rest=tables.REST))
     if client is not None and not manner.dry_run:
         if request.selection.is_broad and request.effect != "None" and not manner.yes:
             confirm(len(preview.devices), f"This taints {request.selection}.", "devices")

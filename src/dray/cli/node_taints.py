@@ -72,7 +72,7 @@ def taint(nodes: Sequence[str], texts: Sequence[TaintText], terms: Terms, place:
             preview = replace(preview, notes=(*tell_broken(preview), *preview.notes))
         answer: dict[str, Any] = {"dryRun": manner.dry_run, "preview": preview.to_dict()}
         if not manner.is_json:
-            print(tell(preview, tables.width(), is_done=not manner.dry_run))
+            print(tell(preview, tables.width(), is_done=not manner.dry_run, rest=tables.REST))
         code = output.YES
         if manner.dry_run or client is None:
             manner.say("\nNothing was changed. Run again without --dry-run to apply.")

@@ -47,7 +47,7 @@ def run(
     if format_ is output.Format.JSON:
         output.print_json(answer.to_dict(), "ScaleUp")
     else:
-        print(answer.text(tables.width()))
+        print(answer.text(tables.width(), tables.REST))
     raise typer.Exit(output.NO if answer.unplaced else output.YES)
 
 

@@ -14,6 +14,8 @@ from dray.prose.tables import NOTHING as NOTHING
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+REST: Final = "-o json has them all"
+"""Where the rows are that a table leaves out."""
 GAP: Final = 2
 STYLES: Final = (
     ("not ready", "red"),

@@ -74,7 +74,7 @@ def run(
     if format_ is output.Format.JSON:
         output.print_json(difference.to_dict(), "Difference")
     else:
-        print(difference.text(tables.width()))
+        print(difference.text(tables.width(), tables.REST))
     raise typer.Exit(output.NO if difference.is_disruptive else output.YES)
 
 

@@ -13,7 +13,7 @@ from dray.prose.device_reasons import blocked_by, is_match, tell_device, totals
 from dray.prose.remedies import Trials, find_advice, find_closest, tell_hopeless
 from dray.prose.remedy import MOST_NAMED, tell_remedy
 from dray.prose.tables import lay_out, wrap
-from dray.prose.wording import count, local_name, names, shorten
+from dray.prose.wording import count, local_name, names, rest, shorten
 
 MAX_ROWS = 12
 """Nodes in a table; beyond that, nodes in the same state share a row."""
@@ -184,8 +184,7 @@ def _node_table(nodes: Sequence[NodeReport], style: Style) -> list[str]:
         more = f" and {len(alike) - 1} more" if len(alike) > 1 else ""
         rows.append((f"{alike[0].node}{more}", match, free, why))
     lines = lay_out(rows, style.width)
-    rest = sum(len(alike) for _, alike in ordered[MAX_ROWS:])
-    return [*lines, f"  … and {count(rest, 'more node')}"] if rest else lines
+    return [*lines, *rest(sum(len(alike) for _, alike in ordered[MAX_ROWS:]), "node")]
 
 
 def _numbers(node: NodeReport) -> tuple[str, str]:
@@ -198,9 +197,8 @@ def _tell_devices(node: NodeReport, style: Style) -> Iterator[str]:
         yield wrap(node.error, style.width)
     if node.devices:
         rows = list(_device_rows(node, style.now))
-        more = len(rows) - MAX_DEVICE_ROWS
         lines = lay_out([("device", "what is with it"), *rows[:MAX_DEVICE_ROWS]], style.width)
-        yield "\n".join([*lines, *([f"  … and {count(more, 'more row')}"] if more > 0 else [])])
+        yield "\n".join([*lines, *rest(len(rows) - MAX_DEVICE_ROWS, "row")])
     for problem in node.problems:
         yield wrap(f"Its devices do not count: {problem.message}.", style.width)
 

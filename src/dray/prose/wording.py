@@ -27,6 +27,13 @@ def names(listed: Sequence[str], limit: int = MAX_NAMES) -> str:
     return f"{shown} and {len(listed) - limit} more" if len(listed) > limit else shown
 
 
+def rest(number: int, noun: str, where: str = "") -> list[str]:
+    """The line below a table that leaves rows out: `… and 7 more pods`, and where they are; none if it has all."""
+    if number <= 0:
+        return []
+    return [f"  … and {count(number, f'more {noun}')}{f'; {where}' if where else ''}"]
+
+
 def ends(listed: Sequence[str]) -> str:
     """`a`, `a, b`, or `a … z` for many names in order."""
     return ", ".join(listed) if len(listed) <= MAX_NAMES else f"{listed[0]} … {listed[-1]}"

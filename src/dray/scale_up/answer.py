@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from dray.prose import wording
 from dray.prose.tables import lay_out, wrap
 from dray.prose.wording import count
 
@@ -54,8 +55,8 @@ class ScaleUpPlan(msgspec.Struct, frozen=True, rename="camel"):
         plain: dict[str, Any] = msgspec.to_builtins(self)
         return {**plain, "nodes": self.nodes, "cost": self.cost}
 
-    def text(self, width: int | None = None) -> str:
-        """For people, in lines of at most `width`."""
+    def text(self, width: int | None = None, rest: str = "") -> str:
+        """For people, in lines of at most `width`; `rest` says where the pods are that a table leaves out."""
         if not self.pending:
             return "No pod is pending."
         parts = [wrap(self.headline(), width)]
@@ -67,7 +68,7 @@ class ScaleUpPlan(msgspec.Struct, frozen=True, rename="camel"):
                 rows.append((group.name, str(group.nodes), str(group.limit), price, str(len(group.pods))))
             parts.append("\n".join(lay_out(rows, width)))
         if self.unplaced:
-            parts.append("\n".join(self._refusals(width)))
+            parts.append("\n".join(self._refusals(width, rest)))
         return "\n\n".join(parts)
 
     def headline(self) -> str:
@@ -87,15 +88,13 @@ class ScaleUpPlan(msgspec.Struct, frozen=True, rename="camel"):
         verb = "is" if self.pending == 1 else "are"
         return f"{count(self.pending, 'pod')} {verb} pending: {', '.join(verdicts)}."
 
-    def _refusals(self, width: int | None) -> list[str]:
+    def _refusals(self, width: int | None, rest: str) -> list[str]:
         rows = [("pod", "why not")]
         for refused in self.unplaced[:MAX_TOLD]:
             reasons = refused.groups or {"": refused.message}
             for group, reason in reasons.items():
                 rows.append((refused.pod, f"{group}: {reason}" if group else reason))
-        lines = lay_out(rows, width)
-        more = len(self.unplaced) - MAX_TOLD
-        return [*lines, f"  … and {count(more, 'more pod')}"] if more > 0 else lines
+        return [*lay_out(rows, width), *wording.rest(len(self.unplaced) - MAX_TOLD, "pod", rest)]
 
 
 def _fit(number: int) -> str:

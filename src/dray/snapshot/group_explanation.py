@@ -12,7 +12,7 @@ from dray.api.kinds import POD_GROUPS
 from dray.api.pod_groups import min_count
 from dray.api.references import ObjectName, full_name
 from dray.prose.tables import lay_out, wrap
-from dray.prose.wording import count, names
+from dray.prose.wording import count, names, rest
 from dray.scheduling.gangs import Together
 from dray.scheduling.text import tell
 from dray.snapshot.pending_pods import pending_pods
@@ -58,9 +58,8 @@ class GroupExplanation(msgspec.Struct, frozen=True):
             return f"{self.group} is scheduled: {counts}."
         if self.status == "fits":
             rows = [("pod", "node"), *list(self.nodes.items())[:MAX_ROWS]]
-            more = len(self.nodes) - MAX_ROWS
-            lines = [f"{self.group} fits: {counts}.", "", *lay_out(rows, width)]
-            return "\n".join([*lines, f"  and {more} more"] if more > 0 else lines)
+            more = rest(len(self.nodes) - MAX_ROWS, "pod", "-o json has them all")
+            return "\n".join([f"{self.group} fits: {counts}.", "", *lay_out(rows, width), *more])
         parts = [wrap(f"{self.group} is pending ({counts}): {self.message}", width)]
         if self.pod is not None:
             parts.append(self.pod.text(now=now, width=width))

@@ -15,7 +15,7 @@ from dray.api.pods import is_finished
 from dray.api.resource import ResourceClaim
 from dray.prose.remedies import tell_joint_release
 from dray.prose.tables import lay_out, wrap
-from dray.prose.wording import names
+from dray.prose.wording import names, rest
 from dray.scheduling.judgeable import cannot_judge
 from dray.scheduling.pod_info import PodInfo
 from dray.scheduling.reasons import NodeReason
@@ -101,9 +101,10 @@ class PodExplanation(msgspec.Struct, frozen=True):
     def _nodes(self, width: int | None) -> list[str]:
         """Nodes with the same reason share a row, the commonest reason first."""
         rows = [("nodes", "why not")]
-        for reason, _ in Counter(self.unsuitable.values()).most_common(MAX_ROWS):
+        reasons = Counter(self.unsuitable.values())
+        for reason, _ in reasons.most_common(MAX_ROWS):
             rows.append((names([node for node, why in self.unsuitable.items() if why == reason]), reason))
-        return lay_out(rows, width)
+        return [*lay_out(rows, width), *rest(len(reasons) - MAX_ROWS, "reason")]
 
 
 def explain_pod(snapshot: Snapshot, name: str, *, nodes: list[str] | None = None) -> PodExplanation:

@@ -119,9 +119,9 @@ class Difference(Report, frozen=True, kw_only=True):
             or any(change.loses for change in self.services)
         )
 
-    def text(self, width: int | None = None) -> str:
-        """For people, in lines of at most `width`."""
-        return difference_text.tell(self, width)
+    def text(self, width: int | None = None, rest: str = "") -> str:
+        """For people, in lines of at most `width`; `rest` says where the rows are that a table leaves out."""
+        return difference_text.tell(self, width, rest)
 
     def __str__(self) -> str:
         return self.text()

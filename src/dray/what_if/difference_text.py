@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dray.api.resource.taint import EFFECT_NO_EXECUTE
 from dray.api.times import Time
+from dray.prose import wording
 from dray.prose.tables import lay_out, wrap
 from dray.prose.wording import count, ends, local_name, names, shorten, span
 from dray.what_if.device_changes import ADDED, CHANGED, REMOVED, UNUSABLE, USABLE, DeviceChange
@@ -40,9 +41,9 @@ class Rows(NamedTuple):
     rows: Sequence[Sequence[str]]
 
 
-def tell(difference: Difference, width: int | None = None) -> str:
-    """The whole difference as text."""
-    parts = [_lay_out(one, width) if isinstance(one, Rows) else wrap(one, width) for one in sections(difference)]
+def tell(difference: Difference, width: int | None = None, rest: str = "") -> str:
+    """The whole difference as text; `rest` says where the rows are that a table leaves out."""
+    parts = [_lay_out(one, width, rest) if isinstance(one, Rows) else wrap(one, width) for one in sections(difference)]
     return "\n\n".join([wrap(headline(difference), width), *parts])
 
 
@@ -314,11 +315,10 @@ def _tell_unjudged(difference: Difference) -> Iterator[str | Rows]:
         yield f"What a change of {names(difference.unjudged, 5)} does was not looked at."
 
 
-def _lay_out(table: Rows, width: int | None) -> str:
-    lines = [wrap(table.title, width), "", *lay_out([table.header, *table.rows[:MAX_ROWS]], width)]
-    if len(table.rows) > MAX_ROWS:
-        lines.append(f"  … and {len(table.rows) - MAX_ROWS} more")
-    return "\n".join(lines)
+def _lay_out(table: Rows, width: int | None, rest: str) -> str:
+    lines = lay_out([table.header, *table.rows[:MAX_ROWS]], width)
+    more = wording.rest(len(table.rows) - MAX_ROWS, "row", rest)
+    return "\n".join([wrap(table.title, width), "", *lines, *more])
 
 
 def _short(device: str) -> str:

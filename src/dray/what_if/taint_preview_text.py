@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from dray.api.times import Time
+from dray.prose import wording
 from dray.prose.tables import lay_out, wrap
 from dray.prose.wording import count, ends, names, span
 from dray.what_if.evictions import Eviction
@@ -16,13 +17,16 @@ MAX_ROWS = 20
 NOTHING = "–"
 
 
-def tell(preview: TaintPreview, width: int | None = None, *, is_done: bool = False) -> str:
-    """What is tainted, who leaves, and a table of these; or would be, unless it `is_done`."""
+def tell(preview: TaintPreview, width: int | None = None, *, is_done: bool = False, rest: str = "") -> str:
+    """What is tainted, who leaves, and a table of these; or would be, unless it `is_done`.
+
+    `rest` says where the rows are that a table leaves out.
+    """
     lines = [wrap(_tell_target(preview), width), wrap(_tell_pods(preview, is_done=is_done), width)]
     if preview.pods:
-        lines += ["", *_table(preview, width)]
+        lines += ["", *_table(preview, width, rest)]
     if len(preview.namespaces) > 1:
-        lines += ["", *_by_namespace(preview, width)]
+        lines += ["", *_by_namespace(preview, width, rest)]
     if preview.guard is not None and preview.evicts:
         lines.append(wrap(tell_guard(preview.guard), width))
     lines += [wrap(f"Note: {note}.", width) for note in (*_tell_unowned(preview), *preview.notes)]
@@ -77,7 +81,7 @@ def _until(preview: TaintPreview) -> str:
     return f" in {span(wait)} or later" if preview.may_wait else f" within {span(wait)}"
 
 
-def _table(preview: TaintPreview, width: int | None) -> Iterator[str]:
+def _table(preview: TaintPreview, width: int | None, rest: str) -> Iterator[str]:
     now = _now(preview)
     timed = any(Time.parse(pod.expected).datetime() > now for pod in preview.pods)
     header = [
@@ -90,8 +94,7 @@ def _table(preview: TaintPreview, width: int | None) -> Iterator[str]:
     ]
     rows = [_row(pod, now, timed=timed) for pod in preview.pods[:MAX_ROWS]]
     yield from lay_out([header, *rows], width)
-    if len(preview.pods) > MAX_ROWS:
-        yield f"  … and {len(preview.pods) - MAX_ROWS} more"
+    yield from wording.rest(len(preview.pods) - MAX_ROWS, "pod", rest)
 
 
 def _row(pod: Eviction, now: datetime, *, timed: bool) -> list[str]:
@@ -109,7 +112,7 @@ def _elsewhere(pod: Eviction) -> str:
     return f"yes: {', '.join(filter(None, (pod.fits_on, *pod.also_on)))}" if pod.fits else "no"
 
 
-def _by_namespace(preview: TaintPreview, width: int | None) -> list[str]:
+def _by_namespace(preview: TaintPreview, width: int | None, rest: str) -> list[str]:
     fitting: dict[str, int] = {}
     owners: dict[str, set[str]] = {}
     for pod in preview.pods:
@@ -121,7 +124,7 @@ def _by_namespace(preview: TaintPreview, width: int | None) -> list[str]:
         [name, str(pods), str(fitting[name]), names(sorted(filter(None, owners[name]))) or NOTHING]
         for name, pods in preview.namespaces.items()
     ]
-    return lay_out([header, *rows[:MAX_ROWS]], width)
+    return [*lay_out([header, *rows[:MAX_ROWS]], width), *wording.rest(len(rows) - MAX_ROWS, "namespace", rest)]
 
 
 def _now(preview: TaintPreview) -> datetime:
