@@ -90,6 +90,31 @@ def test_manifests_are_planned_live_and_from_a_dump(cluster: TaintCluster, tmp_p
     assert cluster.dray("taint", "node", "node-2", "k:NoExecute", "-f", str(dump)).exit_code == 2
 
 
+@pytest.mark.parametrize("how", [("-f",), ()], ids=["with -f", "as words"])
+def test_a_plan_for_more_nodes_keeps_its_node_groups(
+    cluster: TaintCluster, how: tuple[str, ...], tmp_path: Path
+) -> None:
+    groups, file, dump = tmp_path / "groups.yaml", str(tmp_path / "more.plan"), tmp_path / "dump.yaml"
+    spec = {"fromNode": "node-1"}
+    group = {"apiVersion": "dray.dev/v1", "kind": "NodeGroup", "metadata": {"name": "more"}, "spec": spec}
+    groups.write_text(yaml.safe_dump(group))
+    dump.write_text(
+        cluster.kubectl("get", "nodes,pods,resourceslices,resourceclaims,deviceclasses", "-A", "-o", "yaml")
+    )
+    for source in ((), ("-f", str(dump))):
+        planned = cluster.dray("plan", "scale-up", *how, str(groups), *source, "-o", file)
+        assert planned.exit_code == 0, planned.stderr
+        assert bool(json.loads(Path(file).read_text())["cluster"]) == (not source)
+        groups.unlink()  # the plan has what was reviewed
+        applied = cluster.dray("apply", file)
+        assert applied.exit_code == 0, applied.stderr
+        assert applied.stdout.endswith("Nobody adds nodes here: do it where your nodes come from.\n")
+        groups.write_text(yaml.safe_dump(group))
+    cluster.kubectl("run", "waits", "--image=x", "--overrides", '{"spec": {"nodeSelector": {"no": "where"}}}')
+    eventually(lambda: cluster.dray("apply", file).exit_code == 1)
+    cluster.kubectl("delete", "pod", "waits", "--now")
+
+
 def test_what_is_held_is_listed_confirmed_and_cancelled(cluster: TaintCluster) -> None:
     assert cluster.dray("confirm").exit_code == 1
     cluster.run_pods("train", 3, "node-1")

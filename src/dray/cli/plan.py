@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from dray.what_if.plan import Plan
 
 MANIFESTS: Final = ("rule", "patch", "change")
-PLANNED: Final = ("taint", "drain", "scale-up", *MANIFESTS)
+SCALE_UP: Final = "scale-up"
+PLANNED: Final = ("taint", "drain", SCALE_UP, *MANIFESTS)
 MAX_DIFFERENCES: Final = 20
 USAGE: Final = "taint …, drain …, scale-up …, or rule, patch or change with manifests"
 
@@ -53,9 +54,12 @@ def make(
 
     if words[0] not in PLANNED:
         output.fail(f"{words[0]!r} cannot be planned. Give {USAGE}.")
-    manifests = _manifests(words[1:]) if words[0] in MANIFESTS else ()
     place = _place(kubeconfig, context)
-    with _command(words, manifests) as command:
+    if words[0] == SCALE_UP:
+        words, manifests, files = _node_groups(words, files or ())
+    else:
+        manifests = _manifests(words[1:]) if words[0] in MANIFESTS else []
+    with _command(words, () if words[0] == SCALE_UP and files else manifests) as command:
         source = [word for one in files or () for word in ("-f", one)] or place
         shown = _try([*command, *source])
         if shown.code == output.CANNOT:
@@ -118,12 +122,12 @@ def apply(
 
 
 def _do(plan: Plan, place: Sequence[str], kubeconfig: Path | None, context: str) -> int:
-    if plan.manifests:
-        live.call(lambda client: _apply_all(client, plan.manifests), "apply", kubeconfig=kubeconfig, context=context)
-        return output.YES
-    if plan.command[0] == "scale-up":
+    if plan.command[0] == SCALE_UP:
         print(plan.summary, end="")
         print("Nobody adds nodes here: do it where your nodes come from.")
+        return output.YES
+    if plan.manifests:
+        live.call(lambda client: _apply_all(client, plan.manifests), "apply", kubeconfig=kubeconfig, context=context)
         return output.YES
     reviewed = ["--yes"] if plan.command[1:2] == ("device",) or plan.command[:2] == ("drain", "node") else []
     return _invoke([*plan.command, *reviewed, *place])
@@ -146,16 +150,32 @@ async def _apply_all(client: HttpClient, manifests: Sequence[dict[str, Any]]) ->
 @contextlib.contextmanager
 def _command(words: Sequence[str], manifests: Sequence[dict[str, Any]]) -> Any:
     """The words that try a command without changing anything; manifests are in a file as long as this lasts."""
-    if words[0] == "scale-up":
-        yield list(words)
-        return
-    if words[0] not in MANIFESTS:
+    if words[0] not in (SCALE_UP, *MANIFESTS):
         yield [*words, "--dry-run"]
         return
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "manifests.json"
         path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": list(manifests)}))
-        yield ["what-if", "--apply", str(path)]
+        if words[0] == SCALE_UP:
+            yield [*words, *(["-f", str(path)] if manifests else [])]
+        else:
+            yield ["what-if", "--apply", str(path)]
+
+
+def _node_groups(words: Sequence[str], files: Sequence[str]) -> tuple[list[str], list[dict[str, Any]], list[str]]:
+    """The words without files, the node groups, which a plan keeps, and all files if the cluster is in some."""
+    from dray.scale_up.node_group_files import is_group
+    from dray.snapshot import InputError
+    from dray.snapshot import files as sources
+
+    positional = [word for word in words[1:] if not word.startswith("-") and Path(word).exists()]
+    paths = [*positional, *files]
+    try:
+        items = list(sources.read(paths)) if paths else []
+    except InputError as error:
+        output.fail(str(error))
+    groups = [item.value for item in items if is_group(item)]
+    return [word for word in words if word not in positional], groups, paths if len(groups) < len(items) else []
 
 
 def _manifests(files: Sequence[str]) -> list[dict[str, Any]]:

@@ -53,7 +53,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     command: tuple[str, ...]
     """The words after `dray`."""
     manifests: tuple[dict[str, Any], ...] = ()
-    """What is to be applied, if that is what the command does."""
+    """What is to be applied, if that is what the command does; of `scale-up` the node groups."""
     effect: dict[str, Any]
     summary: str
     """For people: what the preview said."""
