@@ -114,17 +114,23 @@ def _elsewhere(pod: Eviction) -> str:
 
 def _by_namespace(preview: TaintPreview, width: int | None, rest: str) -> list[str]:
     fitting: dict[str, int] = {}
+    unknown: dict[str, int] = {}
     owners: dict[str, set[str]] = {}
     for pod in preview.pods:
         namespace = pod.pod.partition("/")[0]
         fitting[namespace] = fitting.get(namespace, 0) + bool(pod.fits)
+        unknown[namespace] = unknown.get(namespace, 0) + (pod.fits is None)
         owners.setdefault(namespace, set()).add(pod.owner)
     header = ["namespace", "pods", "fit elsewhere", "owners"]
     rows = [
-        [name, str(pods), str(fitting[name]), names(sorted(filter(None, owners[name]))) or NOTHING]
+        [name, str(pods), _fitting(fitting[name], unknown[name]), names(sorted(filter(None, owners[name]))) or NOTHING]
         for name, pods in preview.namespaces.items()
     ]
     return [*lay_out([header, *rows[:MAX_ROWS]], width), *wording.rest(len(rows) - MAX_ROWS, "namespace", rest)]
+
+
+def _fitting(number: int, unknown: int) -> str:
+    return f"{number}, of {unknown} not known" if unknown else str(number)
 
 
 def _now(preview: TaintPreview) -> datetime:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -203,6 +204,19 @@ def test_the_rate_says_how_long_it_takes_and_long_lists_are_cut() -> None:
     assert "… and 10 more" in text
     assert text.endswith("\nNote: 10 pods leave at once, then 2 a second.")
     assert max(map(len, tell(found, 60).splitlines())) <= 60
+
+
+def test_who_cannot_be_judged_does_not_count_as_fitting_nowhere() -> None:
+    foreign = worker("q", schedulerName="volcano")
+    foreign["metadata"]["namespace"] = "web"
+    used = held(claim("b"), "node-1", "gpu-1", pods=("q",))
+    used["metadata"]["namespace"] = "web"
+    text = tell(
+        look(cluster(held(claim("a"), "node-1", "gpu-0", pods=("p",)), used, worker("p"), foreign), node="node-1")
+    )
+    rows = {line.split()[0]: line for line in text.splitlines() if re.match(r"  (ml|web) ", line)}
+    assert "0, of 1 not known" in rows["web"]
+    assert "not known" not in rows["ml"]
 
 
 def test_several_namespaces_are_summed_up() -> None:
