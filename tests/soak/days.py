@@ -21,6 +21,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -110,7 +111,7 @@ def live_through(kind: str, seeds: Iterable[int], jobs: int, seconds: float) -> 
     """Days as they end, until there are no more or the time is over; what has begun is finished."""
     deadline = time.monotonic() + seconds
     waiting = iter(seeds)
-    with ProcessPoolExecutor(jobs) as pool:
+    with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:  # gRPC, once loaded, is not to be forked
         running: set[Future[dict[str, Any]]] = set()
         while True:
             while len(running) < jobs and time.monotonic() < deadline and (seed := next(waiting, None)) is not None:
