@@ -28,6 +28,8 @@ SLICES: Final = by_kind(f"{RESOURCE_GROUP}/v1", "ResourceSlice")
 RULES: Final = by_kind(f"{RESOURCE_GROUP}/v1", "DeviceTaintRule")
 POOL_STATUS_REQUESTS: Final = by_kind(f"{RESOURCE_GROUP}/v1alpha3", "ResourcePoolStatusRequest")
 PATCHES: Final = by_kind(f"{RESOURCE_GROUP}/v1alpha3", "ResourceSlicePatch")
+TRACKED: Final = (CLASSES, SLICES, RULES, PATCHES)
+"""What decides which devices there are."""
 
 CONTROLLER_REVISIONS: Final = by_kind("apps/v1", "ControllerRevision")
 DAEMON_SETS: Final = by_kind("apps/v1", "DaemonSet")

@@ -14,9 +14,9 @@ from typing import Final, NamedTuple
 
 from dray.api.generated.core import Taint
 from dray.api.resource.rule_annotations import EVICTIONS_PER_SECOND, read_rate
+from dray.api.resource.taint import EFFECT_NO_EXECUTE
 from dray.api.taints import TaintName
 
-NO_EXECUTE: Final = "NoExecute"
 _GROUP: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 
 
@@ -47,8 +47,8 @@ def read_rations(annotations: Mapping[str, str]) -> Rations:
         key, _, effect = name.rpartition(":")
         text, at, group = value.partition("@")
         rate = read_rate(text)
-        if not key or effect != NO_EXECUTE:
-            problems.append(f"{entry[:80]!r} is not KEY:{NO_EXECUTE}=RATE")
+        if not key or effect != EFFECT_NO_EXECUTE:
+            problems.append(f"{entry[:80]!r} is not KEY:{EFFECT_NO_EXECUTE}=RATE")
         elif rate is None:
             problems.append(f"the rate of {entry[:80]!r} is not a whole number of at least 1")
         elif at and not _GROUP.fullmatch(group):
@@ -58,9 +58,9 @@ def read_rations(annotations: Mapping[str, str]) -> Rations:
     return Rations(entries, tuple(problems))
 
 
-def write_rations(entries: Mapping[TaintName, Ration]) -> str | None:
-    """The annotation; None if there is nothing to say."""
-    return ",".join(f"{name}={ration}" for name, ration in sorted(entries.items())) or None
+def write_entries(entries: Mapping[TaintName, object]) -> str | None:
+    """An annotation with an entry for each taint; None if there is nothing to say."""
+    return ",".join(f"{name}={said}" for name, said in sorted(entries.items())) or None
 
 
 def rations_without(
@@ -71,6 +71,6 @@ def rations_without(
     What cannot be read stays as long as there is a taint that it may be about.
     """
     entries, problems = read_rations(annotations)
-    if problems and any(taint.effect == NO_EXECUTE for taint in left):
+    if problems and any(taint.effect == EFFECT_NO_EXECUTE for taint in left):
         return annotations[EVICTIONS_PER_SECOND]
-    return write_rations({name: ration for name, ration in entries.items() if name not in removed})
+    return write_entries({name: ration for name, ration in entries.items() if name not in removed})

@@ -22,9 +22,14 @@ FindClaim = Callable[[str], ResourceClaim | None]
 """A claim of the pod's namespace by name."""
 
 
-def is_owned_by(claim: ResourceClaim, pod: Pod) -> bool:
-    """Whether a claim was made for just this pod, not for an earlier one of its name (4381-135)."""
-    return any(owner.controller and owner.uid == pod.metadata.uid for owner in claim.metadata.owner_references)
+def uses_devices(pod: Pod) -> bool:
+    """Whether a pod has devices of its own, or shares some."""
+    return bool(pod.spec.resource_claims) or pod.status.extended_resource_claim_status is not None
+
+
+def is_owned_by(claim: ResourceClaim, user: Pod | PodGroup) -> bool:
+    """Whether a claim was made for just this pod or group, not for an earlier one of its name (4381-135)."""
+    return any(owner.controller and owner.uid == user.metadata.uid for owner in claim.metadata.owner_references)
 
 
 def is_made_for(claim: ResourceClaim, pod: Pod) -> bool:
@@ -65,9 +70,9 @@ def user_of(claim: ResourceClaim, pod: Pod, group: PodGroup | None) -> ResourceC
     return consumer(pod)
 
 
-def recorded_claims(pod: Pod) -> dict[str, str | None]:
-    """The claims that a pod's status names, by the name of the entry; None where none is needed (4381-75)."""
-    return {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses}
+def recorded_claims(user: Pod | PodGroup) -> dict[str, str | None]:
+    """The claims that a status names, by the name of the entry; None where none is needed (4381-75)."""
+    return {status.name: status.resource_claim_name for status in user.status.resource_claim_statuses}
 
 
 def lacks_claim(entry: PodResourceClaim, recorded: Mapping[str, str | None], find: FindClaim) -> bool:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dray.api.resource.taint import EFFECT_NO_EXECUTE
 from dray.cli import completion, component, inputs, output
 from dray.cli import taint_options as options
 from dray.cli.names import ByKind
@@ -20,7 +21,6 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-NO_EXECUTE = "NoExecute"
 Target = Annotated[
     list[str],
     typer.Argument(
@@ -71,7 +71,7 @@ def device(
     terms = _drain_terms(ignore_budgets, rate or DEVICE_RATE, wait_for_replacements, deadline)
     device_taints.taint(
         device_taints.select(node, driver, pool, device, device_class, cel),
-        options.read_taint(taint, (NO_EXECUTE,), default_effect=NO_EXECUTE),
+        options.read_taint(taint, (EFFECT_NO_EXECUTE,), default_effect=EFFECT_NO_EXECUTE),
         options.Terms.read(rate, for_),
         options.Place.read(kubeconfig, context, files, dry_run=dry_run),
         _manner(dry_run=dry_run, wait=wait, timeout=timeout, yes=yes, format_=format_, drain=terms),
@@ -116,7 +116,9 @@ def node(
         output.fail(f"{'more than one taint' if names else 'no node'} is given. Write NODE... [KEY[=VALUE]:NoExecute]")
     from dray.cli import node_taints
 
-    text = options.read_taint((taints or [options.MAINTENANCE])[0], (NO_EXECUTE,), default_effect=NO_EXECUTE)
+    text = options.read_taint(
+        (taints or [options.MAINTENANCE])[0], (EFFECT_NO_EXECUTE,), default_effect=EFFECT_NO_EXECUTE
+    )
     terms = _drain_terms(ignore_budgets, rate, wait_for_replacements, deadline)
     node_taints.taint(
         names,

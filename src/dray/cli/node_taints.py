@@ -13,14 +13,15 @@ from msgspec.structs import replace
 from dray.api import codec
 from dray.api.generated.core import Node, Taint
 from dray.api.kinds import NODES
-from dray.api.node_annotations import NO_EXECUTE, Ration, rations_without, read_rations, write_rations
+from dray.api.node_annotations import Ration, rations_without, read_rations, write_entries
 from dray.api.resource.rule_annotations import EVICTIONS_PER_SECOND
+from dray.api.resource.taint import EFFECT_NO_EXECUTE, EFFECT_NO_SCHEDULE
 from dray.api.status import ApiError
 from dray.api.taints import TaintName, taint_text
 from dray.api.times import Time, TimeError
 from dray.cli import inputs, live, output, tables
 from dray.cli.taint_options import MAINTENANCE, Manner, Place, TaintText, Terms, confirm_many, mark
-from dray.controllers.taint_expiry.node_taints import TAINTS_EXPIRE_AT, read, without, write
+from dray.controllers.taint_expiry.node_taints import TAINTS_EXPIRE_AT, read, without
 from dray.eviction.confirmations import CONFIRM_ANNOTATION, confirmations_without
 from dray.eviction.drain import DRAIN_ANNOTATION
 from dray.prose.wording import ends, names
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from dray.snapshot import Snapshot
 
 ATTEMPTS: Final = 10
-NO_SCHEDULE: Final = "NoSchedule"
 
 
 class WantedTaints(NamedTuple):
@@ -54,7 +54,7 @@ def taint(nodes: Sequence[str], texts: Sequence[TaintText], terms: Terms, place:
     evicting = taints = tuple(Taint(key=key, value=value, effect=effect) for key, value, effect in texts)
     ration = _ration(nodes, taints, terms.rate)
     if manner.drain is not None:
-        taints, ration = tuple(replace(one, effect=NO_SCHEDULE) for one in evicting), None
+        taints, ration = tuple(replace(one, effect=EFFECT_NO_SCHEDULE) for one in evicting), None
 
     async def work(client: HttpClient | None) -> int:
         snapshot = inputs.load(place.files) if client is None else await live.load_snapshot(client)
@@ -128,11 +128,13 @@ def untaint(words: Sequence[str], key: str, effect: str, place: Place, manner: M
 
 def _ration(nodes: Sequence[str], taints: Sequence[Taint], rate: int | None) -> Ration | None:
     """One rate for all nodes of a command, which form a group: the same again for the same nodes and taints."""
-    evicting = [str(TaintName.of(one)) for one in taints if one.effect == NO_EXECUTE]
+    evicting = [str(TaintName.of(one)) for one in taints if one.effect == EFFECT_NO_EXECUTE]
     if rate is None:
         return None
     if not evicting:
-        output.fail(f"--evictions-per-second {rate}: none of the taints evicts. Give one the effect {NO_EXECUTE}.")
+        output.fail(
+            f"--evictions-per-second {rate}: none of the taints evicts. Give one the effect {EFFECT_NO_EXECUTE}."
+        )
     if len(nodes) == 1:
         return Ration(rate)
     digest = hashlib.sha256("\0".join([*sorted(nodes), *sorted(evicting)]).encode()).hexdigest()[:8]
@@ -188,7 +190,7 @@ def _calm(node: Node, manner: Manner) -> Node:
     """The node as a drain that keeps budgets takes it over: a taint of an earlier one must not go on evicting."""
     if manner.drain is None:
         return node
-    left = tuple(one for one in node.spec.taints if (one.key, one.effect) != (MAINTENANCE, NO_EXECUTE))
+    left = tuple(one for one in node.spec.taints if (one.key, one.effect) != (MAINTENANCE, EFFECT_NO_EXECUTE))
     return replace(node, spec=replace(node.spec, taints=left))
 
 
@@ -196,12 +198,12 @@ def _with(node: Node, wanted: Sequence[Taint], terms: Terms, ration: Ration | No
     """What is not said anew about a taint that is replaced is not so any more."""
     added, until = {TaintName.of(taint) for taint in wanted}, terms.until
     ends = _ends(node, added) | (dict.fromkeys(added, until) if until is not None else {})
-    evicting = [name for name in added if name.effect == NO_EXECUTE]
+    evicting = [name for name in added if name.effect == EFFECT_NO_EXECUTE]
     rations = _rations(node, added) | (dict.fromkeys(evicting, ration) if ration is not None else {})
     new = [name.key for name in added if name not in map(TaintName.of, node.spec.taints)]
     told = {
-        TAINTS_EXPIRE_AT: write(ends),
-        EVICTIONS_PER_SECOND: write_rations(rations),
+        TAINTS_EXPIRE_AT: write_entries(ends),
+        EVICTIONS_PER_SECOND: write_entries(rations),
         CONFIRM_ANNOTATION: confirmations_without(node.metadata.annotations, new),
         DRAIN_ANNOTATION: _drained_by(node, added, is_so=manner.drain is not None),
     }
@@ -211,7 +213,7 @@ def _with(node: Node, wanted: Sequence[Taint], terms: Terms, ration: Ration | No
 def _without(node: Node, removed: Collection[TaintName]) -> WantedTaints:
     left, has = without(node.spec.taints, removed), node.metadata.annotations
     told = {
-        TAINTS_EXPIRE_AT: write(_ends(node, removed)),
+        TAINTS_EXPIRE_AT: write_entries(_ends(node, removed)),
         EVICTIONS_PER_SECOND: rations_without(has, removed, left),
         CONFIRM_ANNOTATION: confirmations_without(has, [name.key for name in removed]),
         DRAIN_ANNOTATION: _drained_by(node, removed, is_so=False),

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import msgspec
 
 from dray.api.generated.apiextensions import JSONSchemaProps
+from dray.custom.paths import property_schema
 
 Default: TypeAlias = Callable[[Any], None]
 """Changes a value that is the caller's own. Raises DefaultsTooLarge."""
@@ -126,18 +127,11 @@ def drop_nulls(value: Any, schema: JSONSchemaProps | None) -> None:
             drop_nulls(element, items)
     elif value.__class__ is dict:
         for name in list(value):
-            inner = _property(schema, name)
+            inner = property_schema(schema, name)
             if value[name] is None and inner is not None and not inner.nullable and not _has(inner):
                 del value[name]
             else:
                 drop_nulls(value[name], inner)
-
-
-def _property(schema: JSONSchemaProps | None, name: str) -> JSONSchemaProps | None:
-    if schema is None:
-        return None
-    others = schema.additional_properties
-    return schema.properties.get(name) or (others if isinstance(others, JSONSchemaProps) else None)
 
 
 def _has(schema: JSONSchemaProps) -> bool:

@@ -17,6 +17,14 @@ def steps_of(path: str) -> tuple[str, ...]:
     return tuple(path.removeprefix(".").split("."))
 
 
+def property_schema(schema: JSONSchemaProps | None, name: str) -> JSONSchemaProps | None:
+    """What is said of a property of an object; None if nothing is."""
+    if schema is None:
+        return None
+    others = schema.additional_properties
+    return schema.properties.get(name) or (others if isinstance(others, JSONSchemaProps) else None)
+
+
 def schema_at(schema: JSONSchemaProps, path: str) -> JSONSchemaProps | None:
     """The part of a schema that a path of a rule leads to (`.spec.list`, `.map['key']`); None if it leads nowhere."""
     found: JSONSchemaProps | None = schema
@@ -26,11 +34,7 @@ def schema_at(schema: JSONSchemaProps, path: str) -> JSONSchemaProps | None:
             return None
         end = step.end()
         name = step["name"] if step["name"] is not None else _ESCAPED.sub(r"\1", step["key"])
-        others = found.additional_properties
-        if found.properties:
-            found = found.properties.get(name)
-        else:
-            found = others if isinstance(others, JSONSchemaProps) else None
+        found = property_schema(found, name)
     return found if end == len(path) else None
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from dray.api.generated.apiextensions import JSONSchemaProps
+from dray.custom.paths import property_schema
 from dray.custom.problems import Problem, Steps
 
 NOTHING: Any = object()
@@ -42,7 +43,7 @@ def _follow(
     schema: JSONSchemaProps | None, step: str | int, new: Any, old: Any
 ) -> tuple[JSONSchemaProps | None, Any, Any]:
     if isinstance(step, str):
-        inner = _property(schema, step)
+        inner = property_schema(schema, step)
         return inner, _entry(new, step), _entry(old, step)
     items = schema.items if schema is not None and isinstance(schema.items, JSONSchemaProps) else None
     element = new[step] if isinstance(new, list) and step < len(new) else NOTHING
@@ -61,13 +62,6 @@ def corresponding(schema: JSONSchemaProps | None, element: Any, old: Any) -> Any
         if isinstance(one, dict) and [one.get(key) for key in keys] == wanted:
             return one
     return NOTHING
-
-
-def _property(schema: JSONSchemaProps | None, name: str) -> JSONSchemaProps | None:
-    if schema is None:
-        return None
-    others = schema.additional_properties
-    return schema.properties.get(name) or (others if isinstance(others, JSONSchemaProps) else None)
 
 
 def _entry(value: Any, name: str) -> Any:

@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 
 from dray.api.conditions import is_true
 from dray.api.generated.core import Pod
+from dray.api.pod_claims import uses_devices
 from dray.api.pod_groups import DISRUPTION_TARGET
 from dray.api.references import ObjectName, ObjectRef
 from dray.api.resource import ResourceClaim
@@ -16,7 +17,7 @@ from dray.api.resource.pool import PoolKey
 from dray.eviction.group_members import GroupMembers
 from dray.eviction.guard import Base
 from dray.eviction.node_counts import NodeCounts
-from dray.eviction.pods import can_be_evicted, uses_devices
+from dray.eviction.pods import can_be_evicted
 from dray.tracker import DeviceId
 
 K = TypeVar("K", bound=Hashable)

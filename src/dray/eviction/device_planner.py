@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dray.api.conditions import is_true
 from dray.api.generated.core import Pod
 from dray.api.generated.scheduling import PodGroup
+from dray.api.pod_claims import uses_devices
 from dray.api.pod_groups import DISRUPTION_TARGET
 from dray.api.references import ObjectName, ObjectRef
 from dray.api.resource import DeviceTaintRule, ResourceClaim, ResourceSlice
@@ -23,7 +24,7 @@ from dray.eviction.confirmations import PoolConfirmations, is_confirmed
 from dray.eviction.departures import Departures, Unasked
 from dray.eviction.evictions import Taken
 from dray.eviction.guard import Base, Guard, Hold
-from dray.eviction.pods import can_be_evicted, uses_devices
+from dray.eviction.pods import can_be_evicted
 from dray.eviction.recent import Recent
 from dray.eviction.settings import Limit
 from dray.eviction.tally import Progress

@@ -14,8 +14,9 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from dray.api.generated.core import Pod, Taint, Toleration
-from dray.api.node_annotations import NO_EXECUTE
+from dray.api.pod_claims import uses_devices
 from dray.api.references import ObjectRef
+from dray.api.resource.taint import EFFECT_NO_EXECUTE
 from dray.api.toleration import seconds_left
 from dray.eviction.causes import Cause, Causes, Source, TaintKey
 from dray.eviction.confirmations import is_taint_confirmed
@@ -23,7 +24,7 @@ from dray.eviction.departures import Departures, Unasked
 from dray.eviction.evictions import Taken
 from dray.eviction.guard import Base, Guard, Hold
 from dray.eviction.node_rations import NodeRations
-from dray.eviction.pods import can_be_evicted, uses_devices
+from dray.eviction.pods import can_be_evicted
 from dray.eviction.recent import Recent
 from dray.eviction.settings import Limit
 
@@ -58,7 +59,7 @@ class NodePlanner:
         self, name: str, taints: Iterable[Taint], tick: float, annotations: Mapping[str, str] | None = None
     ) -> list[ObjectRef]:
         """These are a node's taints now; none if it is gone. Returns the pods that may stay after all."""
-        taints = [taint for taint in taints if taint.effect == NO_EXECUTE]
+        taints = [taint for taint in taints if taint.effect == EFFECT_NO_EXECUTE]
         annotations = annotations or {}
         before = self._taints.get(name, {})
         after = {_identity(taint): tick for taint in taints}

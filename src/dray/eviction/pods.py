@@ -14,11 +14,6 @@ def can_be_evicted(pod: Pod) -> bool:
     return bool(pod.spec.node_name) and is_active(pod)
 
 
-def uses_devices(pod: Pod) -> bool:
-    """Whether a pod has devices of its own, or shares some."""
-    return bool(pod.spec.resource_claims) or pod.status.extended_resource_claim_status is not None
-
-
 def is_on_its_way(old: Pod | None, new: Pod | None) -> bool:
     """Whether a pod that changed has no node yet, as before: there is nothing that it could be evicted from."""
     if new is None or new.spec.node_name:

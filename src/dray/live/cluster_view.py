@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from dray.api.generated.core import Namespace, Node, Pod
 from dray.api.generated.policy import PodDisruptionBudget
-from dray.api.kinds import BUDGETS, CLAIMS, CLASSES, NAMESPACES, NODES, PATCHES, PODS, RULES, SLICES
+from dray.api.kinds import BUDGETS, CLAIMS, NAMESPACES, NODES, PODS, SLICES, TRACKED
 from dray.api.registry import Kind
 from dray.api.resource import ResourceClaim
 from dray.client import Client
@@ -23,7 +23,6 @@ from dray.scheduling.cluster import Cluster
 from dray.scheduling.device_states import DeviceState, DeviceStates, in_reach
 from dray.tracker import Remove, Upsert
 
-TRACKED: Final = (CLASSES, SLICES, RULES, PATCHES)
 NEEDED: Final = (SLICES, CLAIMS, NODES, PODS)
 """Without these nobody can tell which devices are free."""
 ALL: Final = (*TRACKED, CLAIMS, NODES, PODS)

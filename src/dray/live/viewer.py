@@ -42,8 +42,7 @@ from dray.tracker import Remove, Upsert
 from dray.views import fleet, waiting
 from dray.views.timeline import Log
 
-TRACKED: Final = (kinds.CLASSES, kinds.SLICES, kinds.RULES, kinds.PATCHES)
-FOLLOWED: Final = (*TRACKED, kinds.NODES, kinds.CLAIMS, kinds.PODS, kinds.EVENTS)
+FOLLOWED: Final = (*kinds.TRACKED, kinds.NODES, kinds.CLAIMS, kinds.PODS, kinds.EVENTS)
 VOLUMES: Final = (kinds.VOLUMES, kinds.VOLUME_CLAIMS, kinds.STORAGE_CLASSES)
 ASKED_FOR: Final = (
     *(kinds.TEMPLATES, kinds.BUDGETS, kinds.NAMESPACES, kinds.POD_GROUPS, kinds.PRIORITY_CLASSES),

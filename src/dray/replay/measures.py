@@ -17,18 +17,18 @@ import msgspec
 from dray.api.conditions import find_condition
 from dray.api.generated.core import Node, Pod
 from dray.api.meta import Object
+from dray.api.pod_claims import uses_devices
 from dray.api.references import full_name
-from dray.api.resource import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice, ResourceSlicePatch
+from dray.api.resource import ResourceClaim
 from dray.replay.work import disruption
 from dray.scheduling.cluster import Cluster
-from dray.tracker import Remove, Upsert
+from dray.tracker import Remove, TrackedObject, Upsert
 from dray.views import fleet
 
 T = TypeVar("T", bound=Object)
 
 SAMPLES: Final = 200
 MOST_NAMED: Final = 1000
-_TRACKED: Final = (DeviceClass, ResourceSlice, DeviceTaintRule, ResourceSlicePatch)
 
 
 class Waits(msgspec.Struct, frozen=True, rename="camel"):
@@ -115,14 +115,14 @@ class ReplayObserver:
             self._cluster.set_claim(_as(old, ResourceClaim), _as(new, ResourceClaim))
         elif isinstance(known, Node):
             self._cluster.set_node(_as(old, Node), _as(new, Node))
-        elif isinstance(known, _TRACKED):
-            self._cluster.track(Upsert(new) if isinstance(new, _TRACKED) else Remove.of(known))
+        elif isinstance(known, TrackedObject):
+            self._cluster.track(Upsert(new) if isinstance(new, TrackedObject) else Remove.of(known))
 
     def _on_pod(self, pod: Pod, is_gone: bool, now: float) -> None:
         uid = pod.metadata.uid
         life = self._lives.get(uid)
         if life is None:
-            wants = bool(pod.spec.resource_claims) or pod.status.extended_resource_claim_status is not None
+            wants = uses_devices(pod)
             life = self._lives[uid] = _Life(full_name(pod), wants)
         told = find_condition(pod.status.conditions, "PodScheduled")
         if pod.spec.node_name and life.placed is None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import TypeVar, get_args
 
 from dray.api.generated.core import Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod
 from dray.api.generated.policy import PodDisruptionBudget
@@ -19,17 +19,16 @@ from dray.api.kinds import NODES
 from dray.api.meta import Object
 from dray.api.pods import is_active
 from dray.api.references import ObjectKey
-from dray.api.resource import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice, ResourceSlicePatch
+from dray.api.resource import DeviceClass, ResourceClaim, ResourceSlice
 from dray.scheduling.cluster import Cluster
 from dray.scheduling.pod_info import identified, read_pod
-from dray.tracker import Event, Remove, Upsert
+from dray.tracker import Event, Remove, TrackedObject, Upsert
 
 Changes = Mapping[ObjectKey, Object | None]
 T = TypeVar("T", bound=Object)
 
-TRACKED = (ResourceSlice, ResourceSlicePatch, DeviceTaintRule, DeviceClass)
 READ = (
-    *(*TRACKED, Namespace, PersistentVolumeClaim, PersistentVolume, StorageClass, Node, ResourceClaim),
+    *(*get_args(TrackedObject), Namespace, PersistentVolumeClaim, PersistentVolume, StorageClass, Node, ResourceClaim),
     *(PodGroup, PodDisruptionBudget, Pod),
 )
 """The kinds that a decision depends on. Whoever makes a snapshot of a running cluster reads all of them."""
@@ -110,7 +109,7 @@ class World:
             obj = new if new is not None else old
             if not isinstance(obj, READ):
                 continue
-            if isinstance(obj, TRACKED):
+            if isinstance(obj, TrackedObject):
                 events.append(Upsert(obj) if new is not None else Remove.of(obj))
                 self._note(old, new)
             elif isinstance(obj, Namespace):

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from dray.allocator.reasons import Report
 from dray.api.generated.core import Node, Pod, Taint
 from dray.api.kinds import PODS
-from dray.api.node_annotations import Ration, write_rations
+from dray.api.node_annotations import Ration, write_entries
 from dray.api.pod_groups import group_of
 from dray.api.references import ObjectRef, full_name
 from dray.api.resource import DeviceTaintRule, ResourceClaim
@@ -230,7 +230,7 @@ def _departures(
 ) -> Iterator[tuple[ObjectRef, float, float]]:
     """After how many seconds each pod has to leave nodes that get these taints now, and does, in that order."""
     pretended = [replace(taint, effect=EFFECT_NO_EXECUTE) for taint in taints]
-    said = write_rations({TaintName.of(taint): ration for taint in pretended}) if ration is not None else None
+    said = write_entries({TaintName.of(taint): ration for taint in pretended}) if ration is not None else None
     annotations = {EVICTIONS_PER_SECOND: said} if said is not None else {}
     planner = NodePlanner()
     for pod in sorted(pods, key=ObjectRef.of):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dray.api.node_annotations import Ration, read_rations, write_rations
+from dray.api.node_annotations import Ration, read_rations, write_entries
 from dray.api.taints import TaintName
 
 NAME = "dray.dev/evictions-per-second"
@@ -28,11 +28,11 @@ def name(key: str) -> TaintName:
 )
 def test_each_taint_has_an_entry(text: str, entries: dict[TaintName, Ration]) -> None:
     assert read_rations({NAME: text}) == (entries, ())
-    assert read_rations({NAME: write_rations(entries) or ""}).entries == entries
+    assert read_rations({NAME: write_entries(entries) or ""}).entries == entries
 
 
 def test_nothing_to_say_is_no_annotation() -> None:
-    assert write_rations({}) is None
+    assert write_entries({}) is None
     assert read_rations({}) == ({}, ())
 
 

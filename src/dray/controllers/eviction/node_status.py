@@ -12,8 +12,9 @@ from dray.api import codec
 from dray.api.conditions import find_condition, is_true
 from dray.api.generated.core import Node, NodeCondition
 from dray.api.kinds import NODES
-from dray.api.node_annotations import NO_EXECUTE, read_rations
+from dray.api.node_annotations import read_rations
 from dray.api.resource.rule_annotations import EVICTIONS_PER_SECOND
+from dray.api.resource.taint import EFFECT_NO_EXECUTE
 from dray.client import Informer, PatchFormat
 from dray.controllers.context import Context
 from dray.controllers.queue_controller import QueueController
@@ -152,6 +153,6 @@ def _told(node: Node) -> tuple[bool, bool]:
 
 
 def _command(node: Node, holds: Mapping[str, Hold]) -> str:
-    names = [confirmation(taint) for taint in node.spec.taints if taint.effect == NO_EXECUTE and taint.key in holds]
-    value = ",".join(dict.fromkeys(names))
+    held = [one for one in node.spec.taints if one.effect == EFFECT_NO_EXECUTE and one.key in holds]
+    value = ",".join(dict.fromkeys(map(confirmation, held)))
     return f"kubectl annotate --overwrite node {node.metadata.name} {CONFIRM_ANNOTATION}={value}"

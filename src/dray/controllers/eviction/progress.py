@@ -20,7 +20,7 @@ from dray.api.conditions import find_condition
 from dray.api.generated.core import Namespace, Node, Pod, Taint
 from dray.api.generated.policy import PodDisruptionBudget
 from dray.api.generated.scheduling import PodGroup
-from dray.api.kinds import BUDGETS, CLAIMS, CLASSES, NAMESPACES, NODES, PATCHES, POD_GROUPS, PODS, RULES, SLICES
+from dray.api.kinds import BUDGETS, CLAIMS, NAMESPACES, NODES, POD_GROUPS, PODS, TRACKED
 from dray.api.meta import Object
 from dray.api.references import ObjectName, ObjectRef
 from dray.api.registry import Kind
@@ -39,7 +39,6 @@ from dray.eviction.stop import PLACE, all_are_stopped, is_stopped
 from dray.reconcile import Clock
 from dray.tracker import DeviceId, Remove, Upsert
 
-TRACKED: Final = (CLASSES, SLICES, RULES, PATCHES)
 CALM_SECONDS: Final = 0.1
 """How long to gather changes before looking."""
 STOP_SECONDS: Final = 5.0

@@ -8,11 +8,9 @@ from typing import Final
 from dray.api.conditions import READY
 from dray.api.generated.core import Node, Taint
 from dray.api.nodes import NOT_READY, UNREACHABLE, UNSCHEDULABLE
+from dray.api.resource.taint import EFFECT_NO_EXECUTE, EFFECT_NO_SCHEDULE
 from dray.api.times import Time
 from dray.controllers.node_lifecycle.health import ready_condition
-
-NO_SCHEDULE: Final = "NoSchedule"
-NO_EXECUTE: Final = "NoExecute"
 
 _BY_CONDITION: Final[Mapping[tuple[str, str], str]] = {
     (READY, "False"): NOT_READY,
@@ -24,9 +22,9 @@ _BY_CONDITION: Final[Mapping[tuple[str, str], str]] = {
 }
 _OURS: Final = frozenset(
     [
-        *((key, NO_SCHEDULE) for key in (*_BY_CONDITION.values(), UNSCHEDULABLE)),
-        (NOT_READY, NO_EXECUTE),
-        (UNREACHABLE, NO_EXECUTE),
+        *((key, EFFECT_NO_SCHEDULE) for key in (*_BY_CONDITION.values(), UNSCHEDULABLE)),
+        (NOT_READY, EFFECT_NO_EXECUTE),
+        (UNREACHABLE, EFFECT_NO_EXECUTE),
     ]
 )
 """Key and effect of the taints that this controller adds and removes; it leaves all others alone."""
@@ -42,7 +40,9 @@ def wanted_no_execute(node: Node) -> str | None:
 
 def has_no_execute(node: Node) -> bool:
     """Whether the node was tainted by this controller."""
-    return any(taint.effect == NO_EXECUTE and taint.key in (NOT_READY, UNREACHABLE) for taint in node.spec.taints)
+    return any(
+        taint.effect == EFFECT_NO_EXECUTE and taint.key in (NOT_READY, UNREACHABLE) for taint in node.spec.taints
+    )
 
 
 def plan_taints(node: Node, *, may_execute: bool, now: Time) -> tuple[Taint, ...]:
@@ -51,15 +51,15 @@ def plan_taints(node: Node, *, may_execute: bool, now: Time) -> tuple[Taint, ...
     `may_execute` tells whether this node may have a NoExecute taint if its health asks for one.
     """
     wanted = {
-        (_BY_CONDITION[condition.type, condition.status], NO_SCHEDULE)
+        (_BY_CONDITION[condition.type, condition.status], EFFECT_NO_SCHEDULE)
         for condition in node.status.conditions
         if (condition.type, condition.status) in _BY_CONDITION
     }
     if node.spec.unschedulable:
-        wanted.add((UNSCHEDULABLE, NO_SCHEDULE))
+        wanted.add((UNSCHEDULABLE, EFFECT_NO_SCHEDULE))
     key = wanted_no_execute(node)
     if key is not None and may_execute:
-        wanted.add((key, NO_EXECUTE))
+        wanted.add((key, EFFECT_NO_EXECUTE))
     kept = tuple(
         taint
         for taint in node.spec.taints

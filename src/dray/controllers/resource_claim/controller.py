@@ -19,6 +19,7 @@ from dray.api.pod_claims import (
     owning_pod,
     recorded_claims,
     user_of,
+    uses_devices,
     with_statuses,
 )
 from dray.api.pod_groups import group_of, is_group
@@ -115,7 +116,7 @@ class ResourceClaimController(QueueController[Key]):
         if is_done(new):
             if self._has_claims(new):
                 self._release_claims(new)
-        elif not _uses_claims(new):
+        elif not uses_devices(new):
             return
         elif _lacks_claims(new) or self._plan(new):
             self.queue.add(Key(POD, new.metadata.namespace, new.metadata.name))
@@ -141,7 +142,7 @@ class ResourceClaimController(QueueController[Key]):
     def _look_at_pods_of(self, name: ObjectName) -> None:
         """Pods of a group have claims of their own, and claims that were made for the group."""
         for pod in self._pods.by_index(BY_GROUP, name):
-            if _uses_claims(pod) and self._plan(pod):
+            if uses_devices(pod) and self._plan(pod):
                 self.queue.add(Key(POD, pod.metadata.namespace, pod.metadata.name))
 
     def _look_for_surplus(self, pod: Pod) -> None:
@@ -152,7 +153,7 @@ class ResourceClaimController(QueueController[Key]):
 
     def _has_claims(self, pod: Pod) -> bool:
         """Whether a pod uses claims, or some were made for it: for extended resources, before its status names them."""
-        return _uses_claims(pod) or bool(self._claims.by_index(BY_OWNER, pod.metadata.uid))
+        return uses_devices(pod) or bool(self._claims.by_index(BY_OWNER, pod.metadata.uid))
 
     def _release_claims(self, pod: Pod) -> None:
         """Lets the claims of a pod that does not need them any more be looked at."""
@@ -458,10 +459,6 @@ def _is_same(old: ResourceClaim | None, new: ResourceClaim | None) -> bool:
 def _is_served(pod: Pod, claim: ResourceClaim | None) -> bool:
     """Whether a claim that was made for a pod is reserved for it: what happens to it then makes no work for the pod."""
     return claim is not None and is_owned_by(claim, pod) and is_reserved_for(claim, pod)
-
-
-def _uses_claims(pod: Pod) -> bool:
-    return bool(pod.spec.resource_claims) or pod.status.extended_resource_claim_status is not None
 
 
 def _recorded(pod: Pod) -> tuple[object, object]:

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 from dray.api.generated.scheduling import PodGroup, PodGroupResourceClaim, PodGroupResourceClaimStatus
-from dray.api.pod_claims import FindClaim
-from dray.api.resource import ResourceClaim
+from dray.api.pod_claims import FindClaim, is_owned_by, recorded_claims
 from dray.controllers.resource_claim.pod_plan import FindMade
 
 
@@ -26,7 +25,7 @@ def plan_group(group: PodGroup, find: FindClaim, find_made: FindMade) -> GroupPl
     """What to do for a group."""
     if group.metadata.deletion_timestamp is not None:
         return GroupPlan()
-    recorded = recorded_shared(group)
+    recorded = recorded_claims(group)
     make: list[PodGroupResourceClaim] = []
     found: list[tuple[str, str]] = []
     for entry in group.spec.resource_claims:
@@ -34,7 +33,7 @@ def plan_group(group: PodGroup, find: FindClaim, find_made: FindMade) -> GroupPl
             continue
         name = recorded.get(entry.name)
         claim = find(name) if name else None
-        if claim is not None and is_of(claim, group):
+        if claim is not None and is_owned_by(claim, group):
             continue
         existing = find_made().get(entry.name)
         if existing is None:
@@ -44,19 +43,9 @@ def plan_group(group: PodGroup, find: FindClaim, find_made: FindMade) -> GroupPl
     return GroupPlan(tuple(make), tuple(found))
 
 
-def is_of(claim: ResourceClaim, group: PodGroup) -> bool:
-    """Whether a claim was made for just this group, not for an earlier one of its name."""
-    return any(owner.controller and owner.uid == group.metadata.uid for owner in claim.metadata.owner_references)
-
-
-def recorded_shared(group: PodGroup) -> dict[str, str | None]:
-    """The claims that a group's status names, by the name of the entry."""
-    return {status.name: status.resource_claim_name for status in group.status.resource_claim_statuses}
-
-
 def with_shared(group: PodGroup, names: Mapping[str, str]) -> tuple[PodGroupResourceClaimStatus, ...]:
     """The group's claim statuses with new names, ordered by entry."""
     return tuple(
         PodGroupResourceClaimStatus(name=entry, resource_claim_name=name)
-        for entry, name in sorted({**recorded_shared(group), **names}.items())
+        for entry, name in sorted({**recorded_claims(group), **names}.items())
     )

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from dray.api.generated.core import Node, Taint
-from dray.api.node_annotations import rations_without
+from dray.api.node_annotations import rations_without, write_entries
 from dray.api.resource.rule_annotations import EVICTIONS_PER_SECOND
 from dray.api.taints import TaintName
 from dray.api.times import Time, TimeError
@@ -40,11 +40,6 @@ def read(node: Node) -> dict[TaintName, Time]:
     return entries
 
 
-def write(entries: Mapping[TaintName, Time]) -> str | None:
-    """The annotation; None if there is nothing to say."""
-    return ",".join(f"{name}={time}" for name, time in sorted(entries.items())) or None
-
-
 def plan(node: Node, now: Time) -> ExpiryPlan:
     """Takes away what has expired, and entries about taints that are gone. Raises TimeError."""
     present = {TaintName.of(taint) for taint in node.spec.taints}
@@ -52,7 +47,7 @@ def plan(node: Node, now: Time) -> ExpiryPlan:
     removed = tuple(sorted(name for name, time in entries.items() if time <= now))
     left = {name: time for name, time in entries.items() if name not in removed}
     taints, has = without(node.spec.taints, removed), node.metadata.annotations
-    told = {TAINTS_EXPIRE_AT: write(left)}
+    told = {TAINTS_EXPIRE_AT: write_entries(left)}
     if removed:
         told[EVICTIONS_PER_SECOND] = rations_without(has, removed, taints)
         told[CONFIRM_ANNOTATION] = confirmations_without(has, [name.key for name in removed])
