@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import heapq
 from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
 from dray.api.backoff import Backoff
 from dray.process.clock import Clock
+from dray.reconcile.timers import Timers
 
 K = TypeVar("K", bound=Hashable)
 
 RETRY = Backoff(first=0.005, longest=60.0)
 
 MANY_FAILURES = 5
-DUE_AT_ONCE = 64
-"""Keys whose time has come that are added before others get a turn of the loop."""
 FAILING_SECONDS = 1.0
 """A key that has failed so often is looked at once in so many seconds, whatever happens meanwhile."""
 
@@ -36,12 +34,10 @@ class WorkQueue(Generic[K]):
         self._waiting: OrderedDict[K, float] = OrderedDict()  # the first of a plain dict is searched for
         self._processing: dict[K, float] = {}
         self._again: set[K] = set()
-        self._later: list[tuple[float, int, K]] = []
+        self._later = Timers(clock, self._on_due)
         self._due: dict[K, float] = {}
-        self._count = 0
         self._failures: dict[K, int] = {}
         self._idle: deque[asyncio.Future[None]] = deque()
-        self._timer: asyncio.Task[None] | None = None
         self.adds = 0
         self.retries = 0
         self.on_wait: Callable[[float], None] | None = None
@@ -86,10 +82,7 @@ class WorkQueue(Generic[K]):
         if due is not None and due <= moment:
             return
         self._due[key] = moment
-        self._count += 1
-        heapq.heappush(self._later, (moment, self._count, key))
-        if self._later[0][2] == key:
-            self._restart_timer()
+        self._later.set(key, moment)
 
     def add_after(self, key: K, seconds: float) -> None:
         """Look at this key after some seconds."""
@@ -159,33 +152,13 @@ class WorkQueue(Generic[K]):
 
     def reopen(self) -> None:
         """After `close`: what is to be looked at later is."""
-        if self._later and self._timer is None:
-            self._restart_timer()
+        self._later.reopen()
 
     def close(self) -> None:
-        """Stops the timer."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        """Nothing that is planned for later comes until it is opened again."""
+        self._later.close()
 
-    def _restart_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer = asyncio.get_running_loop().create_task(self._wait_for_later())
-
-    async def _wait_for_later(self) -> None:
-        added = 0
-        while self._later:
-            moment, _, key = self._later[0]
-            wait = moment - self._clock.monotonic()
-            if wait > 0:
-                await self._clock.sleep(wait)
-                continue
-            heapq.heappop(self._later)
-            if self._due.get(key) == moment:
-                del self._due[key]
-                self._add_now(key)
-            added += 1
-            if added % DUE_AT_ONCE == 0:
-                await asyncio.sleep(0)
-        self._timer = None
+    def _on_due(self, key: K, moment: float) -> None:
+        if self._due.get(key) == moment:
+            del self._due[key]
+            self._add_now(key)

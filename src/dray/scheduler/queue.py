@@ -23,6 +23,7 @@ import msgspec
 from dray.api.backoff import Backoff
 from dray.api.references import ObjectName
 from dray.process.clock import Clock
+from dray.reconcile.timers import Timers
 from dray.scheduling.cause import Cause
 from dray.scheduling.pod_info import PodInfo
 
@@ -69,8 +70,7 @@ class SchedulingQueue:
         self._users: dict[ObjectName, dict[ObjectName, None]] = {}
         self._count = 0
         self._wake = asyncio.Event()
-        self._timers: list[tuple[float, int, ObjectName]] = []
-        self._timer: asyncio.Task[None] | None = None
+        self._timers = Timers(clock, self._on_due)
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -118,7 +118,7 @@ class SchedulingQueue:
             self._entries[key] = _Entry(info, now, causes=waits_for)
             if waits_for:
                 self._start_waiting(key, waits_for)
-                self._schedule(key, now + LONGEST_WAIT)
+                self._timers.set(key, now + LONGEST_WAIT)
             else:
                 self._activate(key)
             return
@@ -210,7 +210,7 @@ class SchedulingQueue:
         elif Cause.ERROR in causes:
             self._back_off(key, entry)
         else:
-            self._schedule(key, now + LONGEST_WAIT)
+            self._timers.set(key, now + LONGEST_WAIT)
 
     def happened(
         self, cause: Cause, concerns: Callable[[PodInfo], bool] | None = None, *, at_once: bool = True
@@ -267,7 +267,7 @@ class SchedulingQueue:
         """The pod is tried again when its time has come; further events change nothing about that."""
         if key not in self._backing_off:
             self._backing_off.add(key)
-            self._schedule(key, entry.retry_at)
+            self._timers.set(key, entry.retry_at)
 
     def _start_waiting(self, key: ObjectName, causes: Cause) -> None:
         self._waiting[key] = None
@@ -296,28 +296,10 @@ class SchedulingQueue:
         is_later = self._goes_first is None or not self._goes_first(entry.info)
         heapq.heappush(self._active, (is_later, -priority, entry.added, self._count, key))
 
-    def _schedule(self, key: ObjectName, moment: float) -> None:
-        self._count += 1
-        heapq.heappush(self._timers, (moment, self._count, key))
-        if self._timers[0][2] == key and self._timers[0][0] == moment:
-            if self._timer is not None:
-                self._timer.cancel()
-            self._timer = asyncio.get_running_loop().create_task(self._wait())
-
-    async def _wait(self) -> None:
-        while self._timers:
-            moment, _, key = self._timers[0]
-            left = moment - self._clock.monotonic()
-            if left > 0:
-                await self._clock.sleep(left)
-                continue
-            heapq.heappop(self._timers)
-            if key in self._waiting:
-                self._activate(key)
-        self._timer = None
+    def _on_due(self, key: ObjectName, _moment: float) -> None:
+        if key in self._waiting:
+            self._activate(key)
 
     def close(self) -> None:
-        """Stops the timer."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        """Nobody is tried again just because it is time."""
+        self._timers.close()

@@ -8,7 +8,7 @@ from collections import Counter
 
 from dray.reconcile import Controller, VirtualClock, WorkQueue
 from dray.reconcile.fair_turns import KEYS_PER_TURN, FairTurns
-from dray.reconcile.queue import DUE_AT_ONCE
+from dray.reconcile.timers import DUE_AT_ONCE
 
 KEYS = 1000
 

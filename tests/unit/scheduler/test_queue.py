@@ -111,7 +111,9 @@ async def test_pods_that_will_be_tried_again_soon_are_counted_apart() -> None:
         for _ in range(5):
             queue.happened(Cause.DEVICES, at_once=False)
         assert counts() == (0, 2, 1)
-        assert len(queue._timers) == 4, "one for each, and one more for the pod that an event concerns, not five"
+        assert len(queue._timers._moments) == 4, (
+            "one for each, and one more for the pod that an event concerns, not five"
+        )
         await clock.advance(1.1)
         assert counts() == (2, 0, 1)
         queue.remove(ObjectName("ns", "hopeless"))
