@@ -11,7 +11,7 @@ whose behalf there are searches gets a turn.
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Final, NamedTuple, TypeAlias, TypeVar
 
@@ -26,6 +26,7 @@ from dray.allocator.search import NoWay, Search
 from dray.allocator.selection import Candidates, Criteria
 from dray.allocator.shapes import Shape
 from dray.allocator.state import State
+from dray.api.in_turn import InTurn
 
 DEVICE_SECONDS: Final = 0.005
 """How long one decision looks at devices at least, if it has to."""
@@ -86,7 +87,7 @@ class Aside:
         however often it has to begin anew."""
         self._backlog = backlog
         self._seconds = seconds
-        self._waiting: dict[str, deque[PutAside]] = {}
+        self._waiting: InTurn[PutAside] = InTurn()
         self._keys: set[Hashable] = set()
         self._verdicts: OrderedDict[Hashable, Verdict] = OrderedDict()
         self._spent: OrderedDict[_Subject, float] = OrderedDict()
@@ -159,20 +160,13 @@ class Aside:
         owner = self._backlog.owner
         # The time is measured by whoever goes on with it.
         searched = PutAside(owner, subject, key, problem, msgspec.structs.replace(options, max_seconds=None))
-        self._waiting.setdefault(owner, deque()).append(searched)
+        self._waiting.put(owner, searched)
 
     # What whoever has the time asks
 
     def next(self) -> PutAside | None:
         """The next search to go on with."""
-        if not self._waiting:
-            return None
-        owner, searches = next(iter(self._waiting.items()))
-        search = searches.popleft()
-        del self._waiting[owner]
-        if searches:
-            self._waiting[owner] = searches  # behind the others
-        return search
+        return self._waiting.next()
 
     def left(self, search: PutAside) -> float | None:
         """How many seconds a search may still take; None if there is no limit."""
@@ -183,7 +177,7 @@ class Aside:
         spent = self._spent.get(search.subject, 0.0) + seconds
         _put(self._spent, search.subject, spent, _MOST_VERDICTS)
         if verdict is None and (self._seconds is None or spent < self._seconds):
-            self._waiting.setdefault(search.owner, deque()).append(search)
+            self._waiting.put(search.owner, search)
             return False
         self._keys.discard(search.key)
         _put(self._verdicts, search.key, verdict or Verdict(is_given_up=True, steps=search.steps), _MOST_VERDICTS)

@@ -8,10 +8,10 @@ others wait for all of them. An evaluation that is interrupted goes to the end.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Hashable
 from typing import Final
 
+from dray.api.in_turn import InTurn
 from dray.cel.selector import Selector, is_compiled
 from dray.cel.view import DeviceView
 
@@ -47,7 +47,7 @@ class Backlog:
         self.was_cut_short = False
         self._clock = clock
         self._deadline = 0.0
-        self._tasks: dict[str, deque[Task]] = {}
+        self._tasks: InTurn[Task] = InTurn()
         self._known: set[Hashable] = set()
 
     def __len__(self) -> int:
@@ -94,19 +94,12 @@ class Backlog:
 
     def next(self) -> Task | None:
         """The next task, which is still known until it is ``done``."""
-        if not self._tasks:
-            return None
-        owner, tasks = next(iter(self._tasks.items()))
-        task = tasks.popleft()
-        del self._tasks[owner]
-        if tasks:
-            self._tasks[owner] = tasks  # behind the others
-        return task
+        return self._tasks.next()
 
     def put_back(self, task: Task) -> None:
         """It takes longer than it was given: the tasks that were not tried yet go first."""
         task.tries += 1
-        self._tasks.setdefault(task.owner, deque()).append(task)
+        self._tasks.put(task.owner, task)
 
     def done(self, task: Task) -> None:
         """A task is done with; it may be noted again."""
@@ -116,4 +109,4 @@ class Backlog:
         if task.key in self._known or len(self._known) >= _MOST:
             return
         self._known.add(task.key)
-        self._tasks.setdefault(task.owner, deque()).append(task)
+        self._tasks.put(task.owner, task)
