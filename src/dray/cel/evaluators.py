@@ -7,17 +7,12 @@ Nothing knows what stands to the left of it: what knows itself stays for ever on
 
 from __future__ import annotations
 
-from typing import Final
-
 from dray.cel import codegen
 from dray.cel.allowance import LIGHT_COST, LIGHT_STEPS, More, endless, postpone
 from dray.cel.errors import EvaluationError, Postponed
 from dray.cel.planner import Plan
-from dray.cel.recursion import with_deep_stack
-from dray.cel.values import COST_LIMIT, CelError, CostLimitExceeded, InternalError, Optional, type_name
+from dray.cel.values import COST_LIMIT, CelError, CostLimitExceeded, Optional, type_name
 from dray.cel.view import DeviceView
-
-TOO_DEEP: Final = "the expression is nested too deeply"
 
 
 class Steps:
@@ -42,16 +37,12 @@ class Steps:
             raise EvaluationError(view.error)
         frame = self._plan.start(view.root, more=more, work=work, cost_limit=cost_limit)
         try:
-            value = with_deep_stack(self._plan.run, frame) if self._is_deep else self._plan.run(frame)
+            value = self._plan.finish(frame, is_deep=self._is_deep)
         except CostLimitExceeded:
             if cost_limit < COST_LIMIT:
                 raise Postponed from None
             message = f"the evaluation was stopped: it costs more than {COST_LIMIT}"
             raise EvaluationError(message, frame.ledger.cost) from None
-        except InternalError as error:
-            raise EvaluationError(f"internal error: {error}", frame.ledger.cost) from None
-        except RecursionError:
-            raise EvaluationError(TOO_DEEP, frame.ledger.cost) from None
         cost = frame.ledger.cost
         while isinstance(value, Optional) and value.has_value:
             value = value.value

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from dray.cel.ast import Call, Literal, Node, children
+from dray.cel.library import regex
 from dray.cel.library.regex_size import regex_size
 
 __all__ = ["patterns_size"]
-
-_SEARCHES: Final = frozenset({"matches", "find", "findAll"})
 
 
 def patterns_size(root: Node) -> int:
@@ -18,7 +15,7 @@ def patterns_size(root: Node) -> int:
     pending = [root]
     while pending:
         node = pending.pop()
-        if isinstance(node, Call) and node.function in _SEARCHES:
+        if isinstance(node, Call) and node.function in regex.NAMES:
             texts = (arg.value for arg in node.args if isinstance(arg, Literal))
             total += sum(regex_size(text) for text in texts if isinstance(text, str))
         pending.extend(children(node))

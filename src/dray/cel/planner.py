@@ -6,7 +6,7 @@ sets for ``in``. That is not an optimisation that could be left out, since what 
 
 from __future__ import annotations
 
-from typing import Any, Final, NoReturn
+from typing import Any, NoReturn
 
 from dray.cel.allowance import More, endless
 from dray.cel.ast import (
@@ -29,9 +29,11 @@ from dray.cel.attributes import (
     VariableAttribute,
 )
 from dray.cel.environment import DEVICES, Environment
-from dray.cel.errors import CompileError, Issue, locate
+from dray.cel.errors import CompileError, EvaluationError, Issue, locate
+from dray.cel.library import regex
 from dray.cel.library.regex import RegexError, specialise
 from dray.cel.library.standard import CONVERSIONS
+from dray.cel.recursion import TOO_DEEP, with_deep_stack
 from dray.cel.steps import (
     AttributeStep,
     CallStep,
@@ -57,8 +59,6 @@ from dray.cel.values import (
 
 __all__ = ["Plan", "plan"]
 
-_REGEX_FUNCTIONS: Final = frozenset({"matches", "find", "findAll"})
-
 
 class Plan:
     """An expression that is ready to be evaluated, step by step."""
@@ -79,6 +79,15 @@ class Plan:
     def run(self, frame: Frame) -> Any:
         """The value of the expression, which may be a CelError; the cost is in the frame's ledger."""
         return self.root.run(frame)
+
+    def finish(self, frame: Frame, *, is_deep: bool) -> Any:
+        """As `run`, with room for a deep expression. Raises EvaluationError if there is no value to be had."""
+        try:
+            return with_deep_stack(self.root.run, frame) if is_deep else self.root.run(frame)
+        except InternalError as error:
+            raise EvaluationError(f"internal error: {error}", frame.ledger.cost) from None
+        except RecursionError:
+            raise EvaluationError(TOO_DEEP, frame.ledger.cost) from None
 
 
 def plan(root: Node, text: str, environment: Environment = DEVICES) -> Plan:
@@ -188,7 +197,7 @@ class _Planner:
         declared = self._functions[node.function]
         implementation, is_lazy = declared.bind(overload)
         pattern = args[1].value if len(args) > 1 and isinstance(args[1], ConstantStep) else None
-        if node.function in _REGEX_FUNCTIONS and isinstance(pattern, str):
+        if node.function in regex.NAMES and isinstance(pattern, str):
             implementation, is_lazy = self._specialised(node, pattern), True
         step = CallStep(
             node.id,

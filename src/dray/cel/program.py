@@ -29,7 +29,7 @@ from dray.cel.ledger import UNACCOUNTED
 from dray.cel.long_calls import takes_longer
 from dray.cel.parser import parse
 from dray.cel.planner import Plan, plan
-from dray.cel.recursion import DEEP, with_deep_stack
+from dray.cel.recursion import DEEP, TOO_DEEP, with_room
 from dray.cel.straight import Native, Uncounted, straight, uncounted
 from dray.cel.types import Type
 from dray.cel.validators import validate
@@ -39,15 +39,12 @@ from dray.cel.values import (
     CelError,
     ConcatList,
     CostLimitExceeded,
-    InternalError,
     Optional,
 )
 
 __all__ = ["NOW", "UNHURRIED", "Budget", "Program", "compile_program", "uncounted_of"]
 
-_NESTING: Final = "([{?-+*/%<>=."
 _WRAPPED: Final = (Optional, ConcatList)
-_TOO_DEEP: Final = "the expression is nested too deeply"
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,16 +116,12 @@ class Program:
         if not budget.counts:
             frame.ledger = UNACCOUNTED
         try:
-            value = with_deep_stack(self._plan.run, frame) if self._is_deep else self._plan.run(frame)
+            value = self._plan.finish(frame, is_deep=self._is_deep)
         except CostLimitExceeded:
             if budget.is_light:
                 raise Postponed from None
             message = f"operation cancelled: actual cost limit exceeded: it costs more than {budget.cost_limit}"
             raise CostsTooMuch(message, frame.ledger.cost) from None
-        except InternalError as error:
-            raise EvaluationError(f"internal error: {error}", frame.ledger.cost) from None
-        except RecursionError:
-            raise EvaluationError(_TOO_DEEP, frame.ledger.cost) from None
         while value.__class__ is Optional and value.has_value and not keeps_optional:
             value = value.value
         if budget.is_light and value.__class__ is ConcatList and value.size > LIGHT_STEPS:
@@ -157,13 +150,10 @@ def compile_program(expression: str, environment: Environment, *results: Type) -
 
     What could be of any type is of none of them.
     """
-    nesting = sum(map(expression.count, _NESTING))
     try:
-        if nesting >= DEEP:
-            return with_deep_stack(_compile, expression, environment, results)
-        return _compile(expression, environment, results)
+        return with_room(expression, _compile, expression, environment, results)
     except RecursionError:
-        raise CompileError((Issue(_TOO_DEEP, 1, 1),)) from None
+        raise CompileError((Issue(TOO_DEEP, 1, 1),)) from None
 
 
 def _compile(expression: str, environment: Environment, results: tuple[Type, ...]) -> Program:

@@ -11,12 +11,16 @@ from _thread import allocate_lock
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
-__all__ = ["DEEP", "with_deep_stack"]
+__all__ = ["DEEP", "TOO_DEEP", "with_deep_stack", "with_room"]
 
 DEEP: Final = 24
 """From this many levels on, an expression is deep."""
+TOO_DEEP: Final = "the expression is nested too deeply"
+"""What is said of one for which there is not even room then."""
 
 _FRAMES: Final = 12_000
+_NESTING: Final = "([{?-+*/%<>=."
+"""Signs of which an expression has one for each of its levels, or more."""
 
 Result = TypeVar("Result")
 
@@ -50,3 +54,9 @@ def with_deep_stack(function: Callable[..., Result], *args: Any) -> Result:
     """Call the function with room for the deepest expressions."""
     with _deep_stack:
         return function(*args)
+
+
+def with_room(expression: str, function: Callable[..., Result], *args: Any) -> Result:
+    """Call a function that parses the expression, with room for deep recursion if that may be deep."""
+    nesting = sum(map(expression.count, _NESTING))
+    return with_deep_stack(function, *args) if nesting >= DEEP else function(*args)

@@ -12,7 +12,7 @@ from dray.cel.checker import check
 from dray.cel.environment import MAX_LENGTH, Mode
 from dray.cel.errors import CompileError, EvaluationError, Issue, Postponed, SelectorError, locate
 from dray.cel.estimate import estimate_cost
-from dray.cel.evaluators import TOO_DEEP, Steps, Whole
+from dray.cel.evaluators import Steps, Whole
 from dray.cel.explain import Condition, Term, explain, terms
 from dray.cel.long_calls import adds_lists, formats, takes_longer
 from dray.cel.outcomes import Outcome, Outcomes
@@ -20,7 +20,7 @@ from dray.cel.parser import Parsed, parse
 from dray.cel.patterns import patterns_size
 from dray.cel.planner import Plan, plan
 from dray.cel.reads import Reads, find_reads
-from dray.cel.recursion import DEEP, with_deep_stack
+from dray.cel.recursion import DEEP, TOO_DEEP, with_deep_stack, with_room
 from dray.cel.validators import validate
 from dray.cel.values import COST_LIMIT
 from dray.cel.view import DeviceView, device_view
@@ -32,7 +32,6 @@ _EXPLAINED_ENTRIES: Final = 64
 _LARGE_ENTRIES: Final = 64
 _SMALL_PATTERNS: Final = 500
 """How large regular expressions may be, together, to be kept in numbers."""
-_NESTING: Final = "([{?-+*/%<>=."
 
 
 class Selector:
@@ -189,9 +188,8 @@ def _compile_short(expression: str) -> Selector | tuple[Issue, ...]:
 
 
 def _compile_now(expression: str) -> Selector | tuple[Issue, ...]:
-    nesting = sum(map(expression.count, _NESTING))
     try:
-        return with_deep_stack(_compile, expression) if nesting >= DEEP else _compile(expression)
+        return with_room(expression, _compile, expression)
     except CompileError as error:
         return error.issues
     except RecursionError:

@@ -14,7 +14,7 @@ from dray.cel.library.regex_size import LARGEST, regex_size
 from dray.cel.types import BOOL, INT, STRING
 from dray.cel.values import NO_SUCH_OVERLOAD, CelError
 
-__all__ = ["FUNCTIONS", "RegexError", "compile_regex", "specialise"]
+__all__ = ["FUNCTIONS", "NAMES", "RegexError", "compile_regex", "specialise"]
 
 _MAX_PROGRAM_BYTES: Final = 2 << 20
 _MOST_SEARCHED: Final = 16_000_000
@@ -98,6 +98,8 @@ def _find_all(compiled: Any, text: str, limit: int = -1) -> list[str] | CelError
 
 
 _OPERATIONS: Final[dict[str, Callable[..., Any]]] = {"matches": _matches, "find": _find, "findAll": _find_all}
+NAMES: Final = frozenset(_OPERATIONS)
+"""Of the functions that take a pattern."""
 
 
 def _dynamic(name: str) -> Callable[..., Any]:
