@@ -6,6 +6,7 @@ at the top of every answer, and in long ones at all depths (`check_depths`), for
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 from google.protobuf.descriptor import Descriptor
@@ -29,22 +30,9 @@ class TooManyEntries(Exception):
 
 def check_entries(message: bytes, most: int = MOST_ENTRIES) -> None:
     """Raises TooManyEntries. Where the bytes are no message, that is for whoever reads them to say."""
-    at, entries, end = 0, 0, len(message)
-    while at < end:
-        entries += 1
-        if entries > most:
+    for entries, _ in enumerate(_fields(message, 0, len(message))):
+        if entries >= most:
             raise TooManyEntries(f"there are more than {most} entries in an answer")
-        tag, at = _varint(message, at)
-        kind = tag & 7
-        if kind == _VARINT:
-            _, at = _varint(message, at)
-        elif kind == _BYTES:
-            length, at = _varint(message, at)
-            at += length
-        elif kind in _FIXED:
-            at += _FIXED[kind]
-        else:
-            raise TooManyEntries(_GROUP)
 
 
 def check_depths(message: bytes, descriptor: Descriptor, most: int = MOST_FIELDS) -> None:
@@ -54,24 +42,31 @@ def check_depths(message: bytes, descriptor: Descriptor, most: int = MOST_FIELDS
     while left:
         at, end, kind = left.pop()
         inner = {field.number: field.message_type for field in kind.fields if field.message_type is not None}
-        while at < end:
+        for number, begin, behind in _fields(message, at, end):
             fields += 1
             if fields > most:
                 raise TooManyEntries(f"there are more than {most} fields in an answer")
-            tag, at = _varint(message, at)
-            wire = tag & 7
-            if wire == _VARINT:
-                _, at = _varint(message, at)
-            elif wire == _BYTES:
-                length, at = _varint(message, at)
-                below = inner.get((tag & _TAG) >> 3)
-                if below is not None:
-                    left.append((at, min(at + length, end), below))
-                at += length
-            elif wire in _FIXED:
-                at += _FIXED[wire]
-            else:
-                raise TooManyEntries(_GROUP)
+            below = inner.get(number)
+            if below is not None:
+                left.append((begin, min(behind, end), below))
+
+
+def _fields(message: bytes, at: int, end: int) -> Iterator[tuple[int, int, int]]:
+    """The number of each field of a message, and from where to where a message in it would be."""
+    while at < end:
+        tag, begin = _varint(message, at)
+        wire = tag & 7
+        if wire == _VARINT:
+            _, begin = _varint(message, begin)
+            at = begin
+        elif wire == _BYTES:
+            length, begin = _varint(message, begin)
+            at = begin + length
+        elif wire in _FIXED:
+            at = begin = begin + _FIXED[wire]
+        else:
+            raise TooManyEntries(_GROUP)
+        yield (tag & _TAG) >> 3, begin, at
 
 
 def _varint(message: bytes, at: int) -> tuple[int, int]:
