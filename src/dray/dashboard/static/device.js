@@ -1,7 +1,7 @@
 // One device: what it is, as published and as patched, what taints it, what it shares, who has it, what happened to it.
 
 import { watch } from "./api.js";
-import { ago, count, fill, h, moment } from "./dom.js";
+import { ago, count, fill, h, moment, problemLine } from "./dom.js";
 import { to } from "./routes.js";
 import { table } from "./tables.js";
 import { entries } from "./timeline.js";
@@ -13,20 +13,17 @@ import { entries } from "./timeline.js";
 export function show(main, route) {
   const id = route.query.id ?? "";
   const node = route.query.node ?? "";
-  const problem = h("p", { class: "problem", role: "alert", hidden: true });
+  const problem = problemLine();
   const body = h("div", {}, h("h1", {}, id.split("/").pop()));
-  fill(main, problem, body);
+  fill(main, problem.element, body);
   return watch(
     "device",
     { id, node },
     (view) => {
-      problem.hidden = true;
+      problem.tell("");
       fill(body, page(view));
     },
-    (text) => {
-      problem.hidden = !text;
-      problem.textContent = text;
-    },
+    problem.tell,
   );
 }
 

@@ -53,6 +53,21 @@ export function fill(element, ...children) {
 }
 
 /**
+ * The place where a view says what is wrong: its element, and what shows a text there, or hides it with "".
+ * @returns {{element: HTMLElement, tell: (text: string) => void}}
+ */
+export function problemLine() {
+  const element = h("p", { class: "problem", role: "alert", hidden: true });
+  return {
+    element,
+    tell: (text) => {
+      element.hidden = !text;
+      element.textContent = text;
+    },
+  };
+}
+
+/**
  * An element of the page that is always there.
  * @param {string} id
  */

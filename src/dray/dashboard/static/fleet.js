@@ -3,7 +3,7 @@
 import { follow } from "./api.js";
 import { FleetModel } from "./fleet-model.js";
 import { HeatMap } from "./heat-map.js";
-import { count, fill, h } from "./dom.js";
+import { count, fill, h, problemLine } from "./dom.js";
 import { rename, to } from "./routes.js";
 import { ORDER, bitsAt, words } from "./states.js";
 import { table } from "./tables.js";
@@ -42,7 +42,7 @@ export function show(main, route) {
   let isTable = route.query.as === "table";
   let stop = nothing;
 
-  const problem = h("p", { class: "problem", role: "alert", hidden: true });
+  const problem = problemLine();
   const notice = h("div", { class: "notices" });
   const totals = h("ul", { class: "legend", "aria-label": "Devices by state" });
   const grouping = /** @type {HTMLSelectElement} */ (h("select", { id: "by", onchange: () => regroup(grouping.value, cel) }));
@@ -66,7 +66,7 @@ export function show(main, route) {
   const rows = h("div", { class: "rows" });
   const shown = h("p", { class: "quiet shown", role: "status" });
   const failing = h("p", { class: "notice failing", role: "status", hidden: true });
-  fill(main, h("h1", { class: "unseen" }, "Fleet"), form, notice, totals, problem, selection, shown, failing, map.element, rows);
+  fill(main, h("h1", { class: "unseen" }, "Fleet"), form, notice, totals, problem.element, selection, shown, failing, map.element, rows);
   paintView();
   paintChosen();
   connect();
@@ -104,10 +104,7 @@ export function show(main, route) {
   function connect() {
     stop();
     main.dataset.ready = "no";
-    stop = follow("fleet", { by, cel }, onLine, (text) => {
-      problem.hidden = !text;
-      problem.textContent = text;
-    });
+    stop = follow("fleet", { by, cel }, onLine, problem.tell);
   }
 
   /** @param {any} line */

@@ -1,18 +1,15 @@
 // A hub: its clusters, and why placements have the clusters that they have.
 
 import { watch } from "./api.js";
-import { fill, h } from "./dom.js";
+import { fill, h, problemLine } from "./dom.js";
 import { table } from "./tables.js";
 
 /** @param {HTMLElement} main */
 export function show(main) {
-  const problem = h("p", { class: "problem", role: "alert", hidden: true });
+  const problem = problemLine();
   const body = h("div", {});
-  fill(main, h("h1", { class: "unseen" }, "Placement"), problem, body);
-  return watch("hub", {}, (view) => fill(body, page(view)), (text) => {
-    problem.hidden = !text;
-    problem.textContent = text;
-  });
+  fill(main, h("h1", { class: "unseen" }, "Placement"), problem.element, body);
+  return watch("hub", {}, (view) => fill(body, page(view)), problem.tell);
 }
 
 /** @param {any} view */

@@ -2,7 +2,7 @@
 
 import { Failure, get, post, watch } from "./api.js";
 import { chosen } from "./fleet.js";
-import { ago, count, fill, h, moment, toast } from "./dom.js";
+import { ago, count, fill, h, moment, problemLine, toast } from "./dom.js";
 import { rename, to } from "./routes.js";
 import { table } from "./tables.js";
 
@@ -19,14 +19,11 @@ const AGAIN_MILLISECONDS = 5000;
  */
 export function show(main, route) {
   const rules = h("div", {});
-  const problem = h("p", { class: "problem", role: "alert", hidden: true });
+  const problem = problemLine();
   const making = h("div", {});
-  fill(main, h("h1", {}, "Out of service"), making, problem, rules);
+  fill(main, h("h1", {}, "Out of service"), making, problem.element, rules);
   const stopMaking = make(making, route);
-  const stop = watch("rules", {}, (view) => fill(rules, list(view)), (text) => {
-    problem.hidden = !text;
-    problem.textContent = text;
-  });
+  const stop = watch("rules", {}, (view) => fill(rules, list(view)), problem.tell);
   return () => {
     stop();
     stopMaking();

@@ -2,7 +2,7 @@
 
 import { watch } from "./api.js";
 import { chart } from "./chart.js";
-import { ago, fill, h, moment } from "./dom.js";
+import { ago, fill, h, moment, problemLine } from "./dom.js";
 import { rename, to } from "./routes.js";
 import { table } from "./tables.js";
 
@@ -16,20 +16,17 @@ export function show(main, route) {
   let kind = route.query.kind ?? "";
   /** @type {any} */
   let last = null;
-  const problem = h("p", { class: "problem", role: "alert", hidden: true });
+  const problem = problemLine();
   const body = h("div", {});
   const choice = /** @type {HTMLSelectElement} */ (
     h("select", { id: "kind", onchange: () => { kind = choice.value; rename(to("timeline", { kind })); if (last) fill(body, page(last, kind)); } }, h("option", { value: "" }, "everything"), KINDS.map((one) => h("option", { value: one }, one)))
   );
   choice.value = kind;
-  fill(main, h("h1", { class: "unseen" }, "Timeline"), h("div", { class: "bar" }, h("label", { for: "kind" }, "Show"), choice), problem, body);
+  fill(main, h("h1", { class: "unseen" }, "Timeline"), h("div", { class: "bar" }, h("label", { for: "kind" }, "Show"), choice), problem.element, body);
   return watch("timeline", {}, (view) => {
     last = view;
     fill(body, page(view, kind));
-  }, (text) => {
-    problem.hidden = !text;
-    problem.textContent = text;
-  });
+  }, problem.tell);
 }
 
 /**

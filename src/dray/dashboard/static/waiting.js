@@ -1,7 +1,7 @@
 // Claims and pods: who waits comes first. A click shows why, node by node, and what would help.
 
 import { get, watch } from "./api.js";
-import { ago, fill, h } from "./dom.js";
+import { ago, fill, h, problemLine } from "./dom.js";
 import { to } from "./routes.js";
 import { downloads, table } from "./tables.js";
 
@@ -9,13 +9,10 @@ const AGAIN_MILLISECONDS = 5000;
 
 /** @param {HTMLElement} main */
 export function show(main) {
-  const problem = h("p", { class: "problem", role: "alert", hidden: true });
+  const problem = problemLine();
   const body = h("div", {});
-  fill(main, h("h1", { class: "unseen" }, "Claims and pods"), problem, body);
-  return watch("waiting", {}, (view) => fill(body, lists(view)), (text) => {
-    problem.hidden = !text;
-    problem.textContent = text;
-  });
+  fill(main, h("h1", { class: "unseen" }, "Claims and pods"), problem.element, body);
+  return watch("waiting", {}, (view) => fill(body, lists(view)), problem.tell);
 }
 
 /** @param {any} view */
