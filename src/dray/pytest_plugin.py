@@ -53,16 +53,16 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture
 def dray_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     """A fresh cluster for one test; the marker `dray` says with how many nodes, and of what profile."""
-    from dray.testing import cluster
-
-    marker = request.node.get_closest_marker("dray") or pytest.mark.dray().mark
-    with cluster(*marker.args, **marker.kwargs) as running:
-        yield running
+    yield from _as_marked(request)
 
 
 @pytest.fixture(scope="module")
 def dray_module_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     """A cluster for all tests of a module; the marker `dray` in its `pytestmark` says what it is like."""
+    yield from _as_marked(request)
+
+
+def _as_marked(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     from dray.testing import cluster
 
     marker = request.node.get_closest_marker("dray") or pytest.mark.dray().mark

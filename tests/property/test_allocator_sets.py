@@ -7,8 +7,9 @@ from itertools import permutations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dray.allocator.flow import can_meet_all, lowest, members
+from dray.allocator.flow import can_meet_all, lowest
 from dray.allocator.nodes import NodeSet
+from dray.tracker.columns import positions
 
 
 @given(
@@ -49,4 +50,4 @@ def test_matching_agrees_with_trying_everything(needs: list[tuple[int, int]]) ->
 
 @given(st.integers(0, 2**40), st.integers(0, 45))
 def test_lowest_members(mask: int, count: int) -> None:
-    assert list(members(lowest(mask, count))) == list(members(mask))[:count]
+    assert list(positions(lowest(mask, count))) == list(positions(mask))[:count]

@@ -75,14 +75,31 @@ def type_faults(value: Any, path: str = "Object") -> Iterator[str]:
             yield from type_faults(value.find(key), path)
 
 
-class _Document(MapValue):
+class _Made(MapValue):
+    """Makes values of what it holds when they are asked for, once each."""
+
+    __slots__ = ("_made",)
+
+    _made: dict[str, Any] | None
+
+    def _value(self, key: str, held: Any) -> Any:
+        made = self._made
+        if made is None:
+            made = self._made = {}
+        found = made.get(key)
+        if found is None:
+            found = made[key] = value_of(held)
+        return found
+
+
+class _Document(_Made):
     """A JSON object."""
 
-    __slots__ = ("_entries", "_made")
+    __slots__ = ("_entries",)
 
     def __init__(self, entries: dict[str, Any]) -> None:
         self._entries = entries
-        self._made: dict[str, Any] | None = None
+        self._made = None
 
     def find(self, key: Any) -> Any:
         if key.__class__ is not str:
@@ -90,13 +107,7 @@ class _Document(MapValue):
         value = self._entries.get(key, MISSING)
         if value.__class__ in _PLAIN or value is MISSING:
             return value
-        made = self._made
-        if made is None:
-            made = self._made = {}
-        found = made.get(key)
-        if found is None:
-            found = made[key] = value_of(value)
-        return found
+        return self._value(key, value)
 
     def keys(self) -> Iterator[Any]:
         return iter(self._entries)
@@ -108,15 +119,15 @@ class _Document(MapValue):
         return f"Document({self._entries!r})"
 
 
-class _Typed(MapValue):
+class _Typed(_Made):
     """A typed object, with the fields that its JSON has."""
 
-    __slots__ = ("_fields", "_made", "_struct")
+    __slots__ = ("_fields", "_struct")
 
     def __init__(self, struct: msgspec.Struct) -> None:
         self._struct = struct
         self._fields = _fields_of(struct.__class__)
-        self._made: dict[str, Any] | None = None
+        self._made = None
 
     def find(self, key: Any) -> Any:
         field = self._fields.get(key) if key.__class__ is str else None
@@ -128,13 +139,7 @@ class _Typed(MapValue):
             return MISSING
         if value.__class__ in _PLAIN:
             return value
-        made = self._made
-        if made is None:
-            made = self._made = {}
-        found = made.get(name)
-        if found is None:
-            found = made[name] = value_of(value)
-        return found
+        return self._value(name, value)
 
     def keys(self) -> Iterator[Any]:
         return (key for key in self._fields if self.find(key) is not MISSING)

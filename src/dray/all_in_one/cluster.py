@@ -13,6 +13,7 @@ from dray.all_in_one.dashboards import admin_link, mount_dashboard
 from dray.api.kinds import SLICES
 from dray.api.nodes import is_known_unready, is_ready
 from dray.api.resource import ResourceSlice
+from dray.api.well_known import DEFAULT_SCHEDULER
 from dray.controllers import ControllerSettings, Manager
 from dray.controllers.catalog import CATALOG
 from dray.controllers.node_lifecycle import NodeLifecycleController
@@ -26,7 +27,6 @@ from dray.process.supervision import Supervisor
 from dray.reconcile import Informers, RealClock
 from dray.scheduler.metrics import SchedulerMetrics
 from dray.scheduler.scheduler import FILTER_SECONDS, Scheduler
-from dray.scheduler.state import DEFAULT_NAME
 from dray.server.discovery import pages
 from dray.server.instance import Instance, ServerSettings
 from dray.server.security.identity import MASTERS, authenticated
@@ -94,7 +94,7 @@ class Cluster:
         self.overview = Overview(self._informers, devices)
         self.simulator = Simulator(own, clock, self._informers, untaint=NODE_LIFECYCLE not in self.manager.controllers)
         registry = CollectorRegistry()
-        self._scheduler_metrics = SchedulerMetrics(registry, DEFAULT_NAME)
+        self._scheduler_metrics = SchedulerMetrics(registry, DEFAULT_SCHEDULER)
         self.scheduler = self._new_scheduler()
         self.instance.local_client(SCHEDULER).give_nodes_with_pods(
             lambda pod, claims: self.scheduler.place(pod, claims)  # the one that runs: one that failed is replaced

@@ -8,7 +8,6 @@ from typing import Final
 
 from dray.allocator.aside import Verdict
 from dray.allocator.budget import Budget, TurnOver
-from dray.allocator.flow import members
 from dray.allocator.inventory import Inventory
 from dray.allocator.layout import Layout, reorder
 from dray.allocator.output import Chosen, build_result
@@ -32,6 +31,7 @@ from dray.allocator.shapes import Shape
 from dray.allocator.state import State
 from dray.api.references import full_name
 from dray.api.resource import AllocationResult, DeviceClass, ResourceClaim
+from dray.tracker.columns import positions
 
 _DEFAULTS = Options()
 
@@ -179,7 +179,7 @@ def _picked(question: _Question, picked: int, claim: ResourceClaim) -> Allocated
     if not picked:
         return _unsatisfiable(layout, 1)
     assert only is not None
-    name, chosen = question.names[0], [(only, position) for position in members(picked)]
+    name, chosen = question.names[0], [(only, position) for position in positions(picked)]
     share_id = question.options.share_id
     result = build_result(name, claim, shape.claims[0], (0,), chosen, layout, share_id=share_id)
     return Allocated(layout.node_name, {name: result}, 1)

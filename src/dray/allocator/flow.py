@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TypeAlias
 
 Need: TypeAlias = tuple[int, int]
 """A set of devices (or values) and how many of them are needed."""
-
-
-def members(mask: int) -> Iterator[int]:
-    """The members of a set, lowest first."""
-    while mask:
-        low = mask & -mask
-        yield low.bit_length() - 1
-        mask ^= low
 
 
 def lowest(mask: int, count: int) -> int:

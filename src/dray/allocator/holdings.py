@@ -11,9 +11,9 @@ from types import MappingProxyType
 from typing import Final
 
 from dray.allocator.counters import CounterBudget
-from dray.allocator.flow import members
 from dray.allocator.pools import Pool
 from dray.api.resource import DeviceRequestAllocationResult
+from dray.tracker.columns import positions
 
 NOTHING: Final[Mapping[str, int]] = MappingProxyType({})
 
@@ -110,7 +110,7 @@ class Occupancy:
         if holding.holders:
             return mask
         devices = self.pool.view.devices if holding.shares else ()
-        return sum(1 << p for p in members(mask) if devices and not devices[p].device.allow_multiple_allocations)
+        return sum(1 << p for p in positions(mask) if devices and not devices[p].device.allow_multiple_allocations)
 
     def holders(self, position: int) -> tuple[str, ...]:
         """The claims that hold the device at a position, or shares of it, each once."""
@@ -125,5 +125,5 @@ class Occupancy:
     def budget(self) -> CounterBudget | None:
         """What is left of the pool's counters; None if it has none."""
         if self._budget is None and self.pool.counters is not None:
-            self._budget = self.pool.counters.budget(members(self.taken | self.shared))
+            self._budget = self.pool.counters.budget(positions(self.taken | self.shared))
         return self._budget

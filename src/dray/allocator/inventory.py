@@ -15,7 +15,6 @@ from typing import Final, TypeVar
 from dray import cel
 from dray.allocator.change_log import ChangeLog
 from dray.allocator.faults import FaultLog
-from dray.allocator.flow import members
 from dray.allocator.holdings import Holding, Holdings, Occupancy
 from dray.allocator.layout import Layout, in_order
 from dray.allocator.nodes import Node, Nodes, NodeSet
@@ -26,6 +25,7 @@ from dray.api.node_selector import NodeSelector
 from dray.api.recent import Recent
 from dray.api.resource import AllocationResult, DeviceClass, ResourceClaim
 from dray.api.resource.pool import PoolKey
+from dray.tracker.columns import positions
 from dray.tracker.view import DeviceId, NodeAccess, PoolView
 
 _CACHED_SHAPES: Final = 512
@@ -230,7 +230,7 @@ class Inventory:
         """
         for occupancy in holdings.published:
             pool = occupancy.pool
-            nodes = {pool.view.devices[position].access.node_name for position in members(pool.named.get(name, 0))}
+            nodes = {pool.view.devices[position].access.node_name for position in positions(pool.named.get(name, 0))}
             if pool.counters is not None or None in nodes:
                 self._touch_pool(pool)
             else:

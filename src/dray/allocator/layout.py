@@ -14,12 +14,12 @@ from functools import cached_property
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from dray.allocator.counters import CounterBudget
-from dray.allocator.flow import members
 from dray.allocator.holdings import NOTHING, Occupancy
 from dray.allocator.pools import Pool, Segment
 from dray.allocator.selection import Candidates, Criteria
 from dray.api.node_selector import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from dray.api.resource import Device, DeviceAttribute
+from dray.tracker.columns import positions
 from dray.tracker.view import EffectiveDevice
 
 Value: TypeAlias = tuple[str, Any]
@@ -194,7 +194,7 @@ class Layout:
             self.taken(),
             shared,
             tuple([occupancy.budget() for _, occupancy in self.segments]) if self.metered else (),
-            {position: dict(self.consumed(position)) for position in members(shared)},
+            {position: dict(self.consumed(position)) for position in positions(shared)},
         )
 
 

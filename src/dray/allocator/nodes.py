@@ -6,8 +6,8 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from dray.allocator.flow import members
 from dray.allocator.layout import Layout
+from dray.tracker.columns import positions
 
 _CHUNK: Final = 1024
 
@@ -79,8 +79,8 @@ class NodeSet:
 
     def __iter__(self) -> Iterator[int]:
         """Ranks in ascending order. Members may be taken out meanwhile."""
-        for number in members(self._summary):
-            for bit in members(self._chunks[number]):
+        for number in positions(self._summary):
+            for bit in positions(self._chunks[number]):
                 yield number * _CHUNK + bit
 
     def __contains__(self, rank: int) -> bool:

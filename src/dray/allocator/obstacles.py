@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator
 
 from dray.allocator.capacity import least_share
 from dray.allocator.counters import CounterBudget, CounterTable, Draw, join_groups
-from dray.allocator.flow import members
 from dray.allocator.holdings import Occupancy
 from dray.allocator.reasons import CapacityShort, CounterShort, GroupsIncompatible
 from dray.api.quantity import Quantity
+from dray.tracker.columns import positions
 
 
 def counter_obstacle(occupancy: Occupancy, position: int) -> CounterShort | GroupsIncompatible | None:
@@ -85,7 +85,7 @@ def _counter_short(occupancy: Occupancy, budget: CounterBudget, draw: Draw, tabl
 def _draws(occupancy: Occupancy) -> Iterator[tuple[int, Draw]]:
     """What the devices that are held take, by position."""
     table = occupancy.pool.counters
-    for position in members(occupancy.taken | occupancy.shared) if table is not None else ():
+    for position in positions(occupancy.taken | occupancy.shared) if table is not None else ():
         draw = table.draws[position] if table is not None else None
         if draw is not None:
             yield position, draw

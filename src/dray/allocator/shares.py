@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from dray.allocator.flow import members
 from dray.allocator.problem import Option, Problem
 from dray.allocator.state import State
+from dray.tracker.columns import positions
 
 
 class ShareSupply:
@@ -32,7 +32,7 @@ class ShareSupply:
             smallest = dict(smallest)
             for option in request.options:
                 wanted = (option.usable | (option.everything or 0)) & self._problem.layout.shareable
-                for position in members(wanted):
+                for position in positions(wanted):
                     amounts = self._problem.consumption(option.alternative.criteria, position)
                     known = smallest.get(position)
                     if known is not None:
@@ -44,7 +44,7 @@ class ShareSupply:
     def exhausted(self, option: Option, state: State) -> int:
         """Devices that have too little left for one more share of this option."""
         mask = 0
-        for position in members(self._problem.shared | sum(1 << p for p in state.shares)):
+        for position in positions(self._problem.shared | sum(1 << p for p in state.shares)):
             if not option.usable >> position & 1:
                 continue
             left = self._left(position, state)

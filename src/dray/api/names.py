@@ -138,3 +138,8 @@ def _say_where(part: str, messages: Messages) -> Messages:
 def _check_length(value: str, max_length: int) -> Messages:
     length = len(value) if value.isascii() else len(value.encode("utf-8", "surrogatepass"))
     return (f"must be at most {max_length} characters long",) if length > max_length else ()
+
+
+def qualified(name: str, driver: str) -> str:
+    """The name of an attribute or capacity with its domain, which is the driver's if it has none."""
+    return name if "/" in name else f"{driver}/{name}"

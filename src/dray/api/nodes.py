@@ -16,6 +16,8 @@ SIMULATED: Final = "dray.dev/simulated"
 """Label: `true` on nodes that only pretend, and on slices that were published for them."""
 SERVING_CERTIFICATE: Final = "dray.dev/serving-certificate"
 """The annotation in which a node says by what its certificate is to be known: a fingerprint."""
+WEBSOCKETS: Final = "ExtendWebSocketsToKubelet"
+"""The feature of a node that speaks WebSockets with clients itself, so that an API server need not translate."""
 
 
 def is_simulated(node: Node) -> bool:

@@ -18,6 +18,8 @@ FINISHED: Final = (SUCCEEDED, FAILED)
 """The phases that no pod leaves again."""
 MIRROR_ANNOTATION: Final = "kubernetes.io/config.mirror"
 """On what an API server shows of a static pod."""
+DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
+"""The annotation that says how much it hurts to lose a pod, next to others of its workload."""
 
 
 def binding_of(pod: Pod, node: str, owners: tuple[OwnerReference, ...] = ()) -> Binding:

@@ -9,6 +9,7 @@ import typer
 
 from dray.cli import output, server_options
 from dray.files import home
+from dray.prose import wording
 
 
 def run(
@@ -36,7 +37,7 @@ def run(
         except StoreError as error:
             output.fail(str(error))
         print(
-            f"Backup of {output.plural(count, 'object')} in {etcd} written to {file} ({file.stat().st_size:,} bytes)."
+            f"Backup of {wording.count(count, 'object')} in {etcd} written to {file} ({file.stat().st_size:,} bytes)."
         )
         return
     directory = home.expand(directory)

@@ -6,9 +6,9 @@ from typing import Final
 
 from dray.api.cluster import ManagedCluster
 from dray.api.cluster.cluster_set import CLUSTER_SET_LABEL
+from dray.api.cluster.managed_cluster import AUTOMATIC_TAINTS
 from dray.api.taints import taint_text
 from dray.api.well_known import FREE_DEVICES, TOTAL_DEVICES
-from dray.placement.availability import AUTOMATIC_TAINTS
 from dray.views.hub import cluster_state
 
 HEADER: Final = ("CLUSTER", "STATE", "SET", "FREE DEVICES", "TAINTS", "PLACEMENTS")

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
 from msgspec.structs import replace
 
 from dray.api import codec
 from dray.api.cluster import ManagedCluster, Taint
+from dray.api.cluster.managed_cluster import AUTOMATIC_TAINTS
 from dray.api.kinds import CLUSTERS
-from dray.api.status import ApiError
 from dray.api.taints import taint_text
 from dray.cli import live, output, tables
 from dray.cli.taint_options import Manner, Place, TaintText
+from dray.client.calls import patch_as_it_is
 from dray.live.hubs import load_fleet
 from dray.placement import PlacementChange, preview_change
-from dray.placement.availability import AUTOMATIC_TAINTS
+from dray.prose import wording
 from dray.prose.wording import names, rest
 from dray.snapshot.objects import current_time
 
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from dray.client.http import HttpClient
     from dray.placement import FleetObject
 
-ATTEMPTS: Final = 10
 ROWS: Final = 50
 """How many placements a preview lists for people."""
 NOTHING: Final = "–"
@@ -93,19 +93,11 @@ def _preview(objects: Sequence[FleetObject], cluster: ManagedCluster, change: Ch
 
 async def _write(client: Client, name: str, change: Change) -> None:
     """Changes the taints of the cluster as it is now: nobody else's taint is lost. Raises ApiError."""
-    for attempt in range(ATTEMPTS):
-        cluster = await client.get(CLUSTERS, "", name)
-        assert isinstance(cluster, ManagedCluster)
-        patch = {
-            "metadata": {"resourceVersion": cluster.metadata.resource_version},
-            "spec": {"taints": codec.to_builtins(change(cluster)) or None},
-        }
-        try:
-            await client.patch(CLUSTERS, "", name, patch)
-            return
-        except ApiError as error:
-            if error.code != 409 or attempt == ATTEMPTS - 1:
-                raise
+
+    def patch_of(cluster: ManagedCluster) -> dict[str, Any]:
+        return {"spec": {"taints": codec.to_builtins(change(cluster)) or None}}
+
+    await patch_as_it_is(client, CLUSTERS, name, ManagedCluster, patch_of)
 
 
 def _with(cluster: ManagedCluster, wanted: Sequence[Taint]) -> tuple[Taint, ...]:
@@ -128,7 +120,7 @@ def _show(name: str, changes: Sequence[PlacementChange], manner: Manner) -> None
     would = "would " if manner.dry_run else ""
     losing = sum(change.loses for change in changes)
     gaining = sum(not change.had and change.has for change in changes)
-    having = output.plural(sum(change.had for change in changes), "placement")
+    having = wording.count(sum(change.had for change in changes), "placement")
     verb = "lose" if would or losing != 1 else "loses"
     print(f"Cluster {name} is selected by {having}; {losing} {would}{verb} it, {gaining} {would}get it.")
     if changes:

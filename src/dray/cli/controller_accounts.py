@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
+from dray.api.well_known import SYSTEM_NAMESPACE
 from dray.client import Client
 from dray.client.account_token import AccountToken
 from dray.client.http import HttpClient
 from dray.client.kubeconfig import Connection
 from dray.controllers.manager import ClientFor
 from dray.reconcile import Clock
-
-NAMESPACE = "kube-system"
 
 
 @asynccontextmanager
@@ -24,7 +23,7 @@ async def clients(connection: Connection, issuer: Client, clock: Clock) -> Async
 
         def client_for(account: str) -> Client:
             if account not in made:
-                token = AccountToken(issuer, NAMESPACE, account, clock.monotonic)
+                token = AccountToken(issuer, SYSTEM_NAMESPACE, account, clock.monotonic)
                 made[account] = HttpClient(nobody, agent=f"dray controllers/{account}", credential=token)
                 open_ones.push_async_callback(made[account].close)
             return made[account]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import msgspec
 import typer
 
+from dray.api.well_known import CONTROLLERS_LEASE
 from dray.cli import component, output, server_options
 from dray.cli import controller_options as options
 from dray.files import home
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from dray.controllers import Manager
     from dray.reconcile import Clock
 
-LEASE = "dray-controllers"
 STOCK_LEASE = "kube-controller-manager"
 
 OwnAccounts: TypeAlias = Annotated[
@@ -63,7 +63,7 @@ def run(
     context: component.Context = "",
     controllers: Controllers = "*",
     leader_elect: component.LeaderElect = True,
-    lease: component.Lease = LEASE,
+    lease: component.Lease = CONTROLLERS_LEASE,
     lease_seconds: component.LeaseSeconds = None,
     own_accounts: OwnAccounts = False,
     root_certificate: RootCertificate = None,

@@ -13,6 +13,7 @@ import typer
 from dray.cli import completion, component, inputs, live, output, tables
 from dray.cli.device_table import device_table
 from dray.cli.names import node_option
+from dray.prose import wording
 
 if TYPE_CHECKING:
     from dray.scheduling.device_states import DeviceState
@@ -68,7 +69,7 @@ def _print_text(snapshot: Snapshot, devices: list[DeviceState], *, is_wide: bool
     for pool in _bad_pools(snapshot):
         print(f"Devices of pool {pool.driver}/{pool.name} do not count: {pool.problem}")
     for problem in snapshot.problems():
-        print(f"{problem.kind} {problem.name} passes over {output.plural(problem.count, 'device')}: {problem.message}")
+        print(f"{problem.kind} {problem.name} passes over {wording.count(problem.count, 'device')}: {problem.message}")
 
 
 def _bad_pools(snapshot: Snapshot) -> list[PoolView]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dray.api.resource.taint import EFFECT_NO_EXECUTE
+from dray.api.well_known import MAINTENANCE
 from dray.cli import completion, component, inputs, output
 from dray.cli import taint_options as options
 from dray.cli.names import ByKind
@@ -37,7 +38,7 @@ DEVICE_RATE = 10
 def device(
     taint: Annotated[
         str, typer.Argument(metavar="KEY[=VALUE]", help="The taint that keeps new work away.")
-    ] = options.MAINTENANCE,
+    ] = MAINTENANCE,
     node: options.Node = "",
     device: options.Device = "",
     driver: options.Driver = "",
@@ -116,9 +117,7 @@ def node(
         output.fail(f"{'more than one taint' if names else 'no node'} is given. Write NODE... [KEY[=VALUE]:NoExecute]")
     from dray.cli import node_taints
 
-    text = options.read_taint(
-        (taints or [options.MAINTENANCE])[0], (EFFECT_NO_EXECUTE,), default_effect=EFFECT_NO_EXECUTE
-    )
+    text = options.read_taint((taints or [MAINTENANCE])[0], (EFFECT_NO_EXECUTE,), default_effect=EFFECT_NO_EXECUTE)
     terms = _drain_terms(ignore_budgets, rate, wait_for_replacements, deadline)
     node_taints.taint(
         names,

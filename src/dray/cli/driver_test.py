@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dray.cli import completion, output
+from dray.prose import wording
 
 if TYPE_CHECKING:
     from dray.driver_test import DriverReport, Result, Rule
@@ -170,4 +171,4 @@ def _print_summary(report: DriverReport) -> None:
     kept, broken = report.count(Outcome.PASSED), report.count(Outcome.FAILED)
     advice, skipped = report.count(Outcome.ADVICE), report.count(Outcome.SKIPPED)
     name = report.driver or "The driver"
-    print(f"\n{name}: {output.plural(kept, 'rule')} kept, {broken} broken, {advice} advised, {skipped} not tried.")
+    print(f"\n{name}: {wording.count(kept, 'rule')} kept, {broken} broken, {advice} advised, {skipped} not tried.")

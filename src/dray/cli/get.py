@@ -14,6 +14,7 @@ import msgspec
 import typer
 
 from dray.api.references import full_name
+from dray.api.resource.claim import claim_state
 from dray.cli import completion, component, inputs, items, live, names, output, tables
 from dray.cli.device_table import device_table
 from dray.cli.names import node_option
@@ -118,17 +119,11 @@ def run(
 async def _look(wanted: Wanted, connection: Connection, *, watch: bool) -> bool:
     """Shows what there is, once or until interrupted; whether there is any. Ends with exit code 2 if that fails."""
     from dray.api.status import ApiError
-    from dray.client.http import HttpClient
-    from dray.client.kubeconfig import KubeconfigError
     from dray.live.cluster_view import LiveView
     from dray.live.fleet_view import FleetView
     from dray.reconcile import RealClock
 
-    try:
-        client = HttpClient(connection, agent="dray get")
-    except KubeconfigError as error:
-        output.fail(str(error))
-    async with client:
+    async with live.client_of(connection, "get") as client:
         view: Followed = (FleetView if wanted.what is What.CLUSTERS else LiveView)(client, RealClock())
         try:
             try:
@@ -177,7 +172,7 @@ def _claims(view: ClusterView, wanted: Wanted) -> Table:
     rows = [
         (
             full_name(claim),
-            items.claim_state(claim),
+            claim_state(claim),
             ", ".join(_allocated(claim)) or NOTHING,
             ", ".join(one.name for one in claim.status.reserved_for) or NOTHING,
         )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
+from dray.api.resource.claim import ClaimState, claim_state
 from dray.api.taints import taint_text
 from dray.api.times import Time
 
@@ -97,7 +98,7 @@ class ClaimItem(Item, frozen=True, kw_only=True):
 
     namespace: str
     name: str
-    state: Literal["pending", "allocated", "reserved", "deleting"]
+    state: ClaimState
     devices: tuple[str, ...] | None
     """`driver/pool/device`; null if it is not allocated."""
     used_by: tuple[str, ...]
@@ -209,15 +210,6 @@ def _claim(claim: ResourceClaim) -> ClaimItem:
         devices=None if results is None else tuple(f"{one.driver}/{one.pool}/{one.device}" for one in results),
         used_by=tuple(one.name for one in claim.status.reserved_for),
     )
-
-
-def claim_state(claim: ResourceClaim) -> Literal["pending", "allocated", "reserved", "deleting"]:
-    """In one word, how a claim is."""
-    if claim.metadata.deletion_timestamp is not None:
-        return "deleting"
-    if claim.status.allocation is None:
-        return "pending"
-    return "reserved" if claim.status.reserved_for else "allocated"
 
 
 def nodes(view: LiveView | FileView, wanted: str = "") -> Iterator[NodeItem]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from dray.api.registry import Kind
     from dray.api.status import ApiError
     from dray.client.http import HttpClient
+    from dray.client.kubeconfig import Connection
     from dray.snapshot import Snapshot
 
 T = TypeVar("T")
@@ -36,25 +38,37 @@ def call(
     connection = component.connect(kubeconfig, context)
 
     async def connected() -> T:
-        from dray.api.status import ApiError
-        from dray.client.http import HttpClient
-        from dray.client.kubeconfig import KubeconfigError
-
-        try:
-            client = HttpClient(connection, agent=f"dray {command}", warn=_warner())
-        except KubeconfigError as error:
-            output.fail(str(error))
-        async with client:
-            try:
+        async with client_of(connection, command, warn=_warner()) as client:
+            with failing(connection):
                 return await work(client)
-            except ApiError as error:
-                output.fail(f"{connection.server}: {error}")
-            except TimeoutError as error:
-                output.fail(f"{connection.server} does not answer{f': {error}' if str(error) else ''}.")
-            except OSError as error:
-                output.fail(f"cannot reach the cluster: {error}")
 
     return uvloop.run(connected())
+
+
+def client_of(connection: Connection, command: str, *, warn: Callable[[str], None] | None = None) -> HttpClient:
+    """The client of a command. Ends with exit code 2 if what the kubeconfig says cannot be used."""
+    from dray.client.http import HttpClient
+    from dray.client.kubeconfig import KubeconfigError
+
+    try:
+        return HttpClient(connection, agent=f"dray {command}", warn=warn)
+    except KubeconfigError as error:
+        output.fail(str(error))
+
+
+@contextmanager
+def failing(connection: Connection) -> Iterator[None]:
+    """Ends with exit code 2, and says why, if the cluster cannot be reached, does not answer, or refuses."""
+    from dray.api.status import ApiError
+
+    try:
+        yield
+    except ApiError as error:
+        output.fail(f"{connection.server}: {error}")
+    except TimeoutError as error:
+        output.fail(f"{connection.server} does not answer{f': {error}' if str(error) else ''}.")
+    except OSError as error:
+        output.fail(f"cannot reach the cluster: {error}")
 
 
 def read_cluster(
@@ -154,7 +168,8 @@ async def warn_of_end(client: HttpClient | None, until: object) -> None:
     """Says of an end that is asked for on another server than dray's who has to keep it. Raises ApiError, OSError."""
     if client is None or until is None or await _keeps_ends(client):
         return
-    from dray.live.diagnosis import CONTROLLERS_LEASE, find_leases
+    from dray.api.well_known import CONTROLLERS_LEASE
+    from dray.live.diagnosis import find_leases
     from dray.process.clock import RealClock
 
     held = await find_leases(client, RealClock().now(), [CONTROLLERS_LEASE])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import typer
 from msgspec.structs import replace
@@ -19,11 +19,14 @@ from dray.api.resource.taint import EFFECT_NO_EXECUTE, EFFECT_NO_SCHEDULE
 from dray.api.status import ApiError
 from dray.api.taints import TaintName, taint_text
 from dray.api.times import Time, TimeError
+from dray.api.well_known import MAINTENANCE
 from dray.cli import inputs, live, output, tables
-from dray.cli.taint_options import MAINTENANCE, Manner, Place, TaintText, Terms, confirm_many, mark
+from dray.cli.taint_options import Manner, Place, TaintText, Terms, confirm_many, mark
+from dray.client.calls import patch_as_it_is
 from dray.controllers.taint_expiry.node_taints import TAINTS_EXPIRE_AT, read, without
 from dray.eviction.confirmations import CONFIRM_ANNOTATION, confirmations_without
 from dray.eviction.drain import DRAIN_ANNOTATION
+from dray.prose import wording
 from dray.prose.wording import ends, names
 from dray.snapshot.objects import current_time
 from dray.what_if.drain_preview import paced, tell_broken
@@ -35,8 +38,6 @@ if TYPE_CHECKING:
     from dray.client import Client
     from dray.client.http import HttpClient
     from dray.snapshot import Snapshot
-
-ATTEMPTS: Final = 10
 
 
 class WantedTaints(NamedTuple):
@@ -167,23 +168,13 @@ async def _write_all(client: Client, nodes: Sequence[str], change: Change) -> No
 
 async def _write(client: Client, name: str, change: Change) -> None:
     """Changes the taints of the node as it is now: nobody else's taint is lost. Raises ApiError."""
-    for attempt in range(ATTEMPTS):
-        node = await client.get(NODES, "", name)
-        assert isinstance(node, Node)
+
+    def patch_of(node: Node) -> dict[str, Any]:
         wanted = change(node)
-        patch = {
-            "metadata": {
-                "resourceVersion": node.metadata.resource_version,
-                "annotations": wanted.annotations,
-            },
-            "spec": {"taints": codec.to_builtins(wanted.taints) or None},
-        }
-        try:
-            await client.patch(NODES, "", name, patch)
-            return
-        except ApiError as error:
-            if error.code != 409 or attempt == ATTEMPTS - 1:
-                raise
+        taints = codec.to_builtins(wanted.taints) or None
+        return {"metadata": {"annotations": wanted.annotations}, "spec": {"taints": taints}}
+
+    await patch_as_it_is(client, NODES, name, Node, patch_of)
 
 
 def _calm(node: Node, manner: Manner) -> Node:
@@ -273,11 +264,11 @@ async def _wait(
     if ending.refusals:
         manner.say(ending.tell_refusals())
     if not ending.is_done:
-        manner.say(f"{output.plural(standing.total - standing.gone, 'pod')} still there. {ending.goes_on}: {undo}")
+        manner.say(f"{wording.count(standing.total - standing.gone, 'pod')} still there. {ending.goes_on}: {undo}")
     elif manner.until_idle:
         what = "Node is" if len(preview.nodes) == 1 else f"{len(preview.nodes)} nodes are"
         stay = (
-            f", but for {output.plural(len(preview.protected), 'pod')} with a toleration" if preview.protected else ""
+            f", but for {wording.count(len(preview.protected), 'pod')} with a toleration" if preview.protected else ""
         )
         manner.say(f"{what} idle{stay}. Put back with: {undo}")
     else:

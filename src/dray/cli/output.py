@@ -95,8 +95,3 @@ def short_path(path: Path) -> str:
     """A path with the home directory as `~`."""
     own = home.expand("~")
     return f"~/{path.relative_to(own)}" if path.is_relative_to(own) else str(path)
-
-
-def plural(count: int, noun: str) -> str:
-    """`1 object`, `2 objects`."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -9,6 +9,7 @@ import typer
 
 from dray.cli import output, server_options
 from dray.files import home
+from dray.prose import wording
 
 
 def run(
@@ -46,7 +47,7 @@ def run(
             "--etcd-key": etcd_key,
         }
         words = [f"{option} {value}" for option, value in given.items() if value]
-        told = f"{output.plural(count, 'object')} of {file} restored into {etcd}."
+        told = f"{wording.count(count, 'object')} of {file} restored into {etcd}."
         print(f"{told} Start with: dray server {' '.join(words)}")
         return
     directory = home.expand(directory)

@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
+from dray.api.well_known import DEFAULT_SCHEDULER
 from dray.cli import component, output, server_options
 
-DEFAULT_NAME = "default-scheduler"
 LEASE = "kube-scheduler"
 
 
@@ -19,7 +19,7 @@ def run(
     context: component.Context = "",
     name: Annotated[
         str, typer.Option("--scheduler-name", help="Schedules pods with this schedulerName.")
-    ] = DEFAULT_NAME,
+    ] = DEFAULT_SCHEDULER,
     leader_elect: component.LeaderElect = True,
     lease: Annotated[
         str,
@@ -90,7 +90,7 @@ def run(
         duties,
         registry,
         lambda: {"informers": running[0].problem} if running and running[0].has_begun else {},
-        lease=(lease or (LEASE if name == DEFAULT_NAME else name)) if leader_elect else "",
+        lease=(lease or (LEASE if name == DEFAULT_SCHEDULER else name)) if leader_elect else "",
         lease_seconds=lease_seconds,
         port=metrics_port,
         bind=bind,

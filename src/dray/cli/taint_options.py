@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 DEVICE_EFFECTS: Final = ("None", "NoSchedule", "NoExecute")
 NODE_EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 CLUSTER_EFFECTS: Final = ("NoSelect", "PreferNoSelect", "NoSelectIfNew")
-MAINTENANCE: Final = "maintenance"
-"""The key of the taint with which `drain` empties, if none is given."""
 GOES_ON: Final = "The eviction goes on; to stop it"
 
 _DURATION: Final = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?", re.ASCII)

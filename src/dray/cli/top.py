@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dray.cli import completion, component, inputs, output, terminal
+from dray.cli import completion, component, inputs, live, output, terminal
 
 if TYPE_CHECKING:
     from dray.client.kubeconfig import Connection
@@ -64,29 +64,19 @@ def run(
 
 
 async def _run(connection: Connection, view: ViewName, cel: str, namespace: str, *, once: bool) -> None:
-    from dray.api.status import ApiError
-    from dray.client.http import HttpClient
-    from dray.client.kubeconfig import KubeconfigError
     from dray.reconcile import RealClock
     from dray.top.session import TopSession
     from dray.views.grouping import GroupingError
 
-    try:
-        client = HttpClient(connection, agent="dray top")
-    except KubeconfigError as error:
-        output.fail(str(error))
-    async with client:
+    async with live.client_of(connection, "top") as client:
         session = TopSession(client, RealClock(), connection.server, namespace)
         try:
-            with inputs.busy("Reading the cluster"):
-                await session.start(list(ViewName).index(view), cel)
-            await _show(session, once=once)
+            with live.failing(connection):
+                with inputs.busy("Reading the cluster"):
+                    await session.start(list(ViewName).index(view), cel)
+                await _show(session, once=once)
         except GroupingError as error:
             output.fail(f"--cel: {error}.")
-        except ApiError as error:
-            output.fail(f"{connection.server}: {error}")
-        except OSError as error:
-            output.fail(f"cannot reach the cluster: {error}")
         finally:
             await session.stop()
 

@@ -3,7 +3,8 @@ this, and no other of its name."""
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
 
 from dray.api.generated.core import Pod
 from dray.api.kinds import PODS
@@ -13,6 +14,8 @@ from dray.api.status import ApiError
 from dray.client.interface import Client, PatchFormat
 
 T = TypeVar("T", bound=Object)
+
+ATTEMPTS: Final = 10
 
 
 async def find(client: Client, kind: Kind, namespace: str, name: str, type_: type[T]) -> T | None:
@@ -67,6 +70,24 @@ async def delete_exactly(
             raise
         return False
     return True
+
+
+async def patch_as_it_is(
+    client: Client, kind: Kind, name: str, type_: type[T], patch_of: Callable[[T], dict[str, Any]]
+) -> None:
+    """Patches an object without a namespace with what follows from how it is: of what others write meanwhile nothing is
+    lost, for it is read again then. Raises ApiError."""
+    for attempt in range(ATTEMPTS):
+        found = await client.get(kind, "", name)
+        assert isinstance(found, type_)
+        patch = patch_of(found)
+        metadata = {**patch.get("metadata", {}), "resourceVersion": found.metadata.resource_version}
+        try:
+            await client.patch(kind, "", name, {**patch, "metadata": metadata})
+            return
+        except ApiError as error:
+            if error.code != 409 or attempt == ATTEMPTS - 1:
+                raise
 
 
 async def patch_pod_status(client: Client, pod: Pod, status: dict[str, Any]) -> bool:

@@ -15,10 +15,9 @@ from dray.api.references import ObjectName
 from dray.api.registry import Kind
 from dray.controllers.context import Context
 from dray.controllers.queue_controller import QueueController
+from dray.controllers.workload_controller import BY_NAMESPACE, in_namespace
 from dray.eviction.budget_status import SCALED, plan, scale_of, selector_of
 from dray.process.clock import as_time
-
-BY_NAMESPACE = "namespace"
 
 
 class DisruptionController(QueueController[ObjectName]):
@@ -31,8 +30,8 @@ class DisruptionController(QueueController[ObjectName]):
         self._pods = context.informers.of(PODS, Pod)
         self._workloads = {kind: context.informers.of(kind, type_) for kind, type_ in SCALED.items()}
         super().__init__(context, self._budgets, self._pods, *self._workloads.values())
-        self._budgets.add_index(BY_NAMESPACE, _namespace)
-        self._pods.add_index(BY_NAMESPACE, _namespace)
+        self._budgets.add_index(BY_NAMESPACE, in_namespace)
+        self._pods.add_index(BY_NAMESPACE, in_namespace)
         self._budgets.on_change(self._on_budget)
         self._pods.on_change(self._on_pod)
         for informer in self._workloads.values():
@@ -82,7 +81,3 @@ class DisruptionController(QueueController[ObjectName]):
 
 def _health(pod: Pod) -> tuple[bool, bool, object]:
     return is_ready(pod), pod.metadata.deletion_timestamp is None, pod.metadata.labels
-
-
-def _namespace(obj: Object) -> tuple[str]:
-    return (obj.metadata.namespace,)

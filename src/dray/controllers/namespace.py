@@ -23,8 +23,8 @@ from dray.client.calls import delete_exactly, list_if_served
 from dray.controllers.context import Context
 from dray.controllers.queue_controller import QueueController
 from dray.process.clock import as_time
+from dray.validation.namespace import FINALIZER
 
-FINALIZER = "kubernetes"
 LOOK_AGAIN = 1.0
 AT_ONCE = 50
 DISCOVERY = "NamespaceDeletionDiscoveryFailure"

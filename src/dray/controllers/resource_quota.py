@@ -22,6 +22,7 @@ from dray.client.calls import list_if_served
 from dray.controllers.context import Context
 from dray.controllers.custom_kinds import CustomKinds
 from dray.controllers.queue_controller import QueueController
+from dray.controllers.workload_controller import BY_NAMESPACE, in_namespace
 from dray.validation import quota_usage
 from dray.validation.pod_resources import ZERO
 from dray.validation.quota_devices import Listed, may_count_claims
@@ -32,7 +33,6 @@ GATHER_SECONDS = 0.1
 """How long deletions gather before they are counted together."""
 RECOUNT_SECONDS = 30.0
 """How long what others write about use gathers: mostly it is what admission adds, which is counted already."""
-BY_NAMESPACE = "namespace"
 
 
 def plan(
@@ -70,7 +70,7 @@ class ResourceQuotaController(QueueController[ObjectName]):
         self._followed: set[Kind] = set()
         self._counted_last: dict[ObjectName, ResourceQuotaStatus] = {}
         self._custom = CustomKinds(context.informers, added=self._on_kind, removed=self._forget)
-        self._quotas.add_index(BY_NAMESPACE, _namespace)
+        self._quotas.add_index(BY_NAMESPACE, in_namespace)
         self._quotas.on_change(self._on_quota)
         context.informers.of(CLASSES, DeviceClass).on_change(self._on_class)
 
@@ -163,7 +163,3 @@ def _uses_less(old: Object, new: Object) -> bool:
 
 def _resource(device_class: DeviceClass | None) -> str | None:
     return device_class.spec.extended_resource_name if device_class is not None else None
-
-
-def _namespace(quota: ResourceQuota) -> tuple[str]:
-    return (quota.metadata.namespace,)

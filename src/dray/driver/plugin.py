@@ -10,10 +10,11 @@ from typing import Any, TypeAlias, TypeVar
 import grpc
 import grpc.aio
 
+from dray.api.references import ObjectRef
 from dray.driver.checkpoint import Prepared
 from dray.driver.errors import DriverError
 from dray.driver.health import HealthReports
-from dray.driver.preparation import ClaimGone, Preparation, Reference
+from dray.driver.preparation import ClaimGone, Preparation
 from dray.plugins import contracts
 from dray.plugins.generated import dra_v1_pb2 as dra
 from dray.plugins.generated import health_v1_pb2 as health
@@ -130,10 +131,10 @@ class Plugin:
             yield report
 
     async def _each(
-        self, claims: Iterable[dra.Claim], context: Context, work: Callable[[Reference], Coroutine[Any, Any, T]]
+        self, claims: Iterable[dra.Claim], context: Context, work: Callable[[ObjectRef], Coroutine[Any, Any, T]]
     ) -> dict[str, T | DriverError]:
         """The outcome for every claim, by uid; all are worked on at once."""
-        references = {claim.uid: Reference(claim.namespace, claim.name, claim.uid) for claim in claims}
+        references = {claim.uid: ObjectRef(claim.namespace, claim.name, claim.uid) for claim in claims}
         for reference in references.values():
             if not all(reference):
                 await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "a claim needs namespace, name and uid")

@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, cast
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from dray import cdi
 from dray.api import codec
 from dray.api.kinds import CLAIMS
+from dray.api.references import ObjectRef
 from dray.api.resource import ResourceClaim
 from dray.api.status import ApiError
 from dray.client import Client
@@ -35,17 +36,6 @@ from dray.driver.inventory import Inventory
 LONGEST_DATA: Final = 10 * 1024
 
 log = logging.getLogger(__name__)
-
-
-class Reference(NamedTuple):
-    """Which claim the node means."""
-
-    namespace: str
-    name: str
-    uid: str
-
-    def __str__(self) -> str:
-        return f"{self.namespace}/{self.name}"
 
 
 class ClaimGone(DriverError):
@@ -72,7 +62,7 @@ class Preparation:
         self.on_released: Callable[[str], None] = lambda _uid: None
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
-    async def prepare(self, reference: Reference) -> tuple[Prepared, ...]:
+    async def prepare(self, reference: ObjectRef) -> tuple[Prepared, ...]:
         """The devices of a claim, ready to be used. Raises DriverError; then prepare or unprepare may follow."""
         check_uid(reference.uid)
         async with self._lock(reference.uid):
@@ -85,7 +75,7 @@ class Preparation:
                 await self._take_back(record)
             return await self._prepare(claim)
 
-    async def unprepare(self, reference: Reference) -> None:
+    async def unprepare(self, reference: ObjectRef) -> None:
         """Undoes prepare. A claim that nobody knows is as it should be (4381-260). Raises DriverError."""
         check_uid(reference.uid)
         async with self._lock(reference.uid):
@@ -99,7 +89,7 @@ class Preparation:
         """The lock of a claim; it exists while somebody uses it."""
         return self._locks.setdefault(uid, asyncio.Lock())
 
-    async def _fetch(self, reference: Reference, record: Record | None) -> Claim:
+    async def _fetch(self, reference: ObjectRef, record: Record | None) -> Claim:
         """The claim as allocated now. While the API server is away, what was prepared before still counts."""
         try:
             found = cast(ResourceClaim, await self._client.get(CLAIMS, reference.namespace, reference.name))
@@ -173,7 +163,7 @@ class Preparation:
         """
         other = record.claim
         try:
-            claim = await self._fetch(Reference(other.namespace, other.name, other.uid), None)
+            claim = await self._fetch(ObjectRef(other.namespace, other.name, other.uid), None)
         except (ClaimGone, NotAllocated):
             claim = replace(other, devices=())
         lock = self._lock(other.uid)

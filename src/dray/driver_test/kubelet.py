@@ -12,7 +12,7 @@ import grpc.aio
 import msgspec
 from google.protobuf.message import Message
 
-from dray.api.resource import ResourceClaim
+from dray.api.references import ObjectRef
 from dray.driver_test.rule import Broken
 from dray.plugins import contracts, unix
 from dray.plugins.generated import dra_v1_pb2 as dra
@@ -20,19 +20,6 @@ from dray.plugins.generated import registration_pb2 as registration
 
 Q = TypeVar("Q", bound=Message)
 A = TypeVar("A", bound=Message)
-
-
-class Reference(msgspec.Struct, frozen=True):
-    """A claim as calls name it."""
-
-    namespace: str
-    name: str
-    uid: str
-
-    @classmethod
-    def of(cls, claim: ResourceClaim) -> Reference:
-        """The one of a stored claim."""
-        return cls(claim.metadata.namespace, claim.metadata.name, claim.metadata.uid)
 
 
 class PreparedDevice(msgspec.Struct, frozen=True):
@@ -117,14 +104,14 @@ class PluginConnection:
             raise Broken(f"supported_versions is [{', '.join(self.versions)}]; it must have one of {known}")
         return found
 
-    async def prepare(self, claims: Iterable[Reference], version: str = "") -> dict[str, Answer]:
+    async def prepare(self, claims: Iterable[ObjectRef], version: str = "") -> dict[str, Answer]:
         """The answers by uid. Raises CallFailed."""
         request = dra.NodePrepareResourcesRequest(claims=[_claim(claim) for claim in claims])
         method = contracts.PREPARE[version or self.version]
         answer = await _call(self.channel, method, request, self._timeout)
         return {uid: Answer(tuple(map(_device, entry.devices)), entry.error) for uid, entry in answer.claims.items()}
 
-    async def unprepare(self, claims: Iterable[Reference], version: str = "") -> dict[str, Answer]:
+    async def unprepare(self, claims: Iterable[ObjectRef], version: str = "") -> dict[str, Answer]:
         """The answers by uid. Raises CallFailed."""
         request = dra.NodeUnprepareResourcesRequest(claims=[_claim(claim) for claim in claims])
         method = contracts.UNPREPARE[version or self.version]
@@ -143,7 +130,7 @@ async def _call(channel: grpc.aio.Channel, method: contracts.Method[Q, A], reque
         raise CallFailed(error) from None
 
 
-def _claim(claim: Reference) -> dra.Claim:
+def _claim(claim: ObjectRef) -> dra.Claim:
     return dra.Claim(namespace=claim.namespace, name=claim.name, uid=claim.uid)
 
 

@@ -17,9 +17,10 @@ import grpc
 from msgspec.structs import replace
 
 from dray import cdi
+from dray.api.references import ObjectRef
 from dray.api.resource import ResourceClaim
 from dray.api.status import ApiError
-from dray.driver_test.kubelet import Answer, CallFailed, PluginConnection, Reference, Registration, find_sockets
+from dray.driver_test.kubelet import Answer, CallFailed, PluginConnection, Registration, find_sockets
 from dray.driver_test.report import DriverReport, Outcome, Result
 from dray.driver_test.rule import Broken, Level, NotApplicable, Rule
 from dray.driver_test.stage import DeviceName, Stage
@@ -138,7 +139,7 @@ class Trial:
         """
         plugin = await self.plugin()
         try:
-            answers = await plugin.prepare([Reference.of(claim) for claim in claims], version)
+            answers = await plugin.prepare([ObjectRef.of(claim) for claim in claims], version)
             good = [self._good(answers, claim, "NodePrepareResources") for claim in claims]
         except CallFailed as error:
             raise self._unpreparable(f"NodePrepareResources failed with {error}") from None
@@ -159,13 +160,13 @@ class Trial:
         """Unprepares claims in one call. Raises Broken unless that succeeds."""
         plugin = await self.plugin()
         try:
-            answers = await plugin.unprepare([Reference.of(claim) for claim in claims])
+            answers = await plugin.unprepare([ObjectRef.of(claim) for claim in claims])
         except CallFailed as error:
             raise Broken(f"NodeUnprepareResources failed with {error}") from None
         for claim in claims:
             self._good(answers, claim, "NodeUnprepareResources")
 
-    async def refused(self, claim: Reference) -> str:
+    async def refused(self, claim: ObjectRef) -> str:
         """Tries to prepare a claim that cannot be; how the driver says no. Raises Broken if it does not."""
         plugin = await self.plugin()
         try:
@@ -200,7 +201,7 @@ class Trial:
         errors: list[str] = []
         if claims and self._plugin is not None:
             try:
-                answers = await self._plugin.unprepare([Reference.of(claim) for claim in claims])
+                answers = await self._plugin.unprepare([ObjectRef.of(claim) for claim in claims])
                 errors = [answer.error for answer in answers.values() if answer.error]
             except CallFailed as error:
                 errors = [str(error)]

@@ -19,6 +19,7 @@ from dray.api.kinds import CLAIMS, CLASSES, LEASES, NAMESPACES, NODES, PATCHES, 
 from dray.api.meta import ObjectMeta
 from dray.api.registry import DRAY_GROUP, RESOURCE_GROUP, Kind, other_face
 from dray.api.status import ApiError
+from dray.api.well_known import CONTROLLERS_LEASE
 from dray.client.calls import find
 from dray.reconcile.leader import holder
 
@@ -30,7 +31,6 @@ Verdict = Literal["yes", "partly", "no"]
 GATES: Final = re.compile(r'^kubernetes_feature_enabled\{name="(D[A-Za-z]+)",stage="[A-Z]*"\} ([01])', re.M)
 OF_DEVICES: Final = re.compile(r"DRA|DynamicResourceAllocation")
 LOOKED_AT: Final = (NODES, PODS, CLAIMS, SLICES, CLASSES)
-CONTROLLERS_LEASE: Final = "dray-controllers"
 LEASE_NAMES: Final = ("kube-scheduler", "kube-controller-manager", "dray-scheduler", CONTROLLERS_LEASE)
 LEASE_PLACES: Final = ("kube-system", "dray-system")
 MARK_OF_INSTALL: Final = "app.kubernetes.io/part-of=dray"

@@ -13,9 +13,7 @@ from dray.api.generated.core import ConfigMap, Container, EnvVar, EnvVarSource, 
 from dray.api.kinds import CONFIG_MAPS, SECRETS
 from dray.api.status import ApiError
 from dray.client import Client
-from dray.node.runtime.interface import StartFailed
-
-CONFIG_ERROR: Final = "CreateContainerConfigError"
+from dray.node.runtime.interface import CONFIG_ERROR, StartFailed
 
 MOST: Final = 2 * 1024 * 1024
 

@@ -22,13 +22,11 @@ from dray.api.generated.core import (
     NodeSystemInfo,
 )
 from dray.api.meta import ObjectMeta
-from dray.api.nodes import SERVING_CERTIFICATE
+from dray.api.nodes import SERVING_CERTIFICATE, WEBSOCKETS
 from dray.api.quantity import Quantity
 from dray.api.times import Time
 
 MAX_PODS: Final = 500
-WEBSOCKETS: Final = "ExtendWebSocketsToKubelet"
-"""The feature of a node that speaks WebSockets with clients itself, so that an API server need not translate."""
 _ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64"}
 _GOOD: Final = (
     ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
 
 from dray.api.generated.core import Container, Pod
-
-TOKEN_VOLUME: Final = "kube-api-access-"
-"""The volume that every pod gets for its ServiceAccount; nobody asked for it by name."""
+from dray.pod_admission.service_account import ACCESS_VOLUME
 
 
 def features(pod: Pod, container: Container) -> Iterator[str]:
     """The features of a container that have no effect on a local process."""
     if pod.spec.share_process_namespace:
         yield "shareProcessNamespace: processes of the other containers are not seen"
-    mounts = [mount.name for mount in container.volume_mounts if not mount.name.startswith(TOKEN_VOLUME)]
+    mounts = [mount.name for mount in container.volume_mounts if not mount.name.startswith(ACCESS_VOLUME)]
     if mounts:
         yield f"volumes are not mounted ({', '.join(mounts)})"
     probes = [

@@ -13,6 +13,7 @@ from typing import Final
 
 from dray.api.cluster import ManagedCluster, Taint
 from dray.api.cluster.managed_cluster import (
+    AUTOMATIC_TAINTS,
     CONDITION_AVAILABLE,
     CONDITION_HUB_ACCEPTED,
     DEFAULT_LEASE_DURATION_SECONDS,
@@ -30,9 +31,6 @@ MISSED_RENEWALS: Final = 5
 REASON_LEASE_STOPPED: Final = "ManagedClusterLeaseUpdateStopped"
 EVENT_UNKNOWN: Final = "AvailableUnknown"
 EVENT_TAINTS_UPDATED: Final = "ManagedClusterConditionAvailableUpdated"
-
-AUTOMATIC_TAINTS: Final = frozenset({TAINT_UNAVAILABLE, TAINT_UNREACHABLE})
-"""Taints that only the hub sets; agents may neither add nor remove them (OCM-32)."""
 
 
 @dataclass(frozen=True, slots=True)

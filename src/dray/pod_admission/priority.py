@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from dray.api.generated.scheduling import PriorityClass
+from dray.validation.priority_class import SYSTEM_PRIORITIES
 
-SYSTEM_PRIORITIES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 PREEMPTS = "PreemptLowerPriority"
 
 

@@ -32,7 +32,7 @@ MOST_LINES: Final = 50_000_000
 
 CUT: Final = "was cut off"
 
-_BY_NAME: Final[dict[str, Kind]] = {kind.kind: kind for kind in RECORDED}
+KINDS: Final[dict[str, Kind]] = {kind.kind: kind for kind in RECORDED}
 
 
 class RecordingError(ValueError):
@@ -246,7 +246,7 @@ class _Reader:
             kind = _type_decoder.decode(data).kind
             if not self._knows(kind):
                 return None
-            reading = codec.read_json(data, _BY_NAME[kind].hub, find_duplicates=False)
+            reading = codec.read_json(data, KINDS[kind].hub, find_duplicates=False)
         except (msgspec.DecodeError, codec.DecodeError, UnicodeError, RecursionError) as error:
             raise _Damaged(error) from None
         if reading.obj is None:
@@ -254,7 +254,7 @@ class _Reader:
         return Seen(at, reading.obj)
 
     def _knows(self, kind: str) -> bool:
-        if kind in _BY_NAME:
+        if kind in KINDS:
             return True
         self._strange[kind or "unknown"] += 1
         return False

@@ -14,6 +14,7 @@ import secrets
 from typing import Any, Final
 
 from dray.api.extended_resources import IMPLICIT
+from dray.api.pod_claims import POD_CLAIM_NAME
 
 _NAMES: Final = frozenset(
     {
@@ -42,7 +43,6 @@ _IDENTITY: Final = re.compile("uuid|serial", re.IGNORECASE)
 """Attributes that tell one device from all others."""
 _AMOUNTS: Final = frozenset({"capacity", "allocatable", "limits"})
 _AS_IT_IS: Final = frozenset({"annotations", "selectors", "opaque"})
-_POD_CLAIM: Final = "resource.kubernetes.io/pod-claim-name"
 SIZE: Final = 6
 """Bytes of a hash: of a million names, one in five hundred recordings has two with the same."""
 
@@ -78,8 +78,8 @@ class HashedNames:
             return value if is_number else [self.name(one) for one in value]
         if isinstance(value, dict) and key in _MAPS and all(isinstance(one, str) for one in value.values()):
             return {label: self.name(one) for label, one in value.items()}
-        if key == "annotations" and isinstance(value, dict) and _POD_CLAIM in value:
-            return {**value, _POD_CLAIM: self.name(str(value[_POD_CLAIM]))}
+        if key == "annotations" and isinstance(value, dict) and POD_CLAIM_NAME in value:
+            return {**value, POD_CLAIM_NAME: self.name(str(value[POD_CLAIM_NAME]))}
         if key == "attributes" and isinstance(value, dict):
             return {name: self._identity(one) if _IDENTITY.search(name) else one for name, one in value.items()}
         if key in _AMOUNTS and isinstance(value, dict):

@@ -5,18 +5,15 @@ What a scheduler or a controller did is not part of it: allocations, bindings, c
 
 from __future__ import annotations
 
-from typing import Final
-
 import msgspec
 
 from dray.api.generated.core import Pod
 from dray.api.meta import Object
 from dray.api.registry import Kind
 from dray.api.resource import ResourceClaim
-from dray.recording import RECORDED, Gap, Gone, Recording, Seen
+from dray.recording import Gap, Gone, Recording, Seen
+from dray.recording.files import KINDS
 from dray.replay.work import Stories, Work, find_work
-
-KINDS: Final[dict[str, Kind]] = {kind.kind: kind for kind in RECORDED}
 
 
 class Place(msgspec.Struct, frozen=True):

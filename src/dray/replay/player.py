@@ -23,12 +23,12 @@ from dray.api.meta import DeleteOptions, Object, ObjectMeta, Preconditions
 from dray.api.registry import by_kind
 from dray.api.resource import ResourceClaim
 from dray.api.status import ApiError
+from dray.api.well_known import DEFAULT_SCHEDULER
 from dray.client import Client
 from dray.process.clock import Clock
 from dray.process.tasks import cancel_all
 from dray.replay.history import Change, History, Place, kind_of
 from dray.replay.work import Work, disruption
-from dray.scheduler.state import DEFAULT_NAME
 from dray.simulation import names
 
 REPLACED_SECONDS: Final = 1.0
@@ -326,7 +326,7 @@ def as_it_comes(work: Work, comings: int) -> Pod:
     spec = replace(
         pod.spec,
         node_name=work.node if comings == 1 else "",
-        scheduler_name=DEFAULT_NAME,
+        scheduler_name=DEFAULT_SCHEDULER,
         active_deadline_seconds=None,
         restart_policy=policy,
         scheduling_gates=pod.spec.scheduling_gates if comings == 1 else (),

@@ -19,8 +19,7 @@ from dray.api.conditions import find_condition
 from dray.api.generated.core import Pod
 from dray.api.meta import OwnerReference
 from dray.api.pod_groups import DISRUPTION_TARGET
-from dray.api.pods import RUNNING, is_finished
-from dray.validation.pod_claims import MIRROR_ANNOTATION
+from dray.api.pods import MIRROR_ANNOTATION, RUNNING, is_finished
 
 DECIDED: Final = frozenset(
     {"DeletionByTaintManager", "DeletionByDeviceTaintManager", "DeletionByPodGC", "PreemptionByScheduler"}

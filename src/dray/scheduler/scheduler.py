@@ -15,6 +15,7 @@ from dray.api.generated.core import Pod
 from dray.api.references import ObjectName
 from dray.api.resource import ResourceClaim
 from dray.api.status import ApiError
+from dray.api.well_known import DEFAULT_SCHEDULER
 from dray.client import Client
 from dray.reconcile import Clock, EventRecorder, Informers
 from dray.scheduler.announcements import Announcements
@@ -25,7 +26,7 @@ from dray.scheduler.group_scheduling import GroupScheduler
 from dray.scheduler.metrics import SchedulerMetrics
 from dray.scheduler.preemptor import Preemptor
 from dray.scheduler.refusals import Refusals
-from dray.scheduler.state import DEFAULT_NAME, State
+from dray.scheduler.state import State
 from dray.scheduler.trace import ERROR, PROGRESS_FROM, Trace
 from dray.scheduling.cause import Cause
 from dray.scheduling.decide import Chosen, decide
@@ -52,7 +53,7 @@ class Scheduler:
         client: Client,
         clock: Clock,
         *,
-        name: str = DEFAULT_NAME,
+        name: str = DEFAULT_SCHEDULER,
         informers: Informers | None = None,
         filter_seconds: float = FILTER_SECONDS,
         disabled_gates: frozenset[str] = frozenset(),

@@ -23,8 +23,6 @@ from dray.scheduling.pod_info import PodInfo
 from dray.scheduling.reasons import GroupReason
 from dray.scheduling.refusal import Refused
 
-DEFAULT_NAME = DEFAULT_SCHEDULER
-
 
 class State:
     """One cluster and one queue, for all parts of one scheduler."""
@@ -71,7 +69,7 @@ class State:
 
     def is_ours(self, pod: Pod) -> bool:
         """Whether a pod is one for this scheduler to place."""
-        return not pod.spec.node_name and is_active(pod) and (pod.spec.scheduler_name or DEFAULT_NAME) == self.name
+        return not pod.spec.node_name and is_active(pod) and (pod.spec.scheduler_name or DEFAULT_SCHEDULER) == self.name
 
     def group_problem(self, info: PodInfo) -> GroupReason | None:
         """Why the group of a pod need not be tried yet."""

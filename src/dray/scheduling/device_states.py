@@ -21,7 +21,6 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-from dray.allocator.flow import members
 from dray.allocator.holdings import Occupancy
 from dray.allocator.obstacles import capacity_obstacle, counter_obstacle
 from dray.allocator.pools import reaches
@@ -33,6 +32,7 @@ from dray.api.resource.taint import EFFECT_NO_EXECUTE, EFFECT_NONE
 from dray.eviction.drain import is_drained
 from dray.scheduling.cluster import Cluster
 from dray.scheduling.node_info import NodeInfo
+from dray.tracker.columns import positions
 from dray.tracker.view import EffectiveDevice, NodeAccess, PoolView
 
 
@@ -255,7 +255,7 @@ def _judge(occupancy: Occupancy, fixed: _Fixed, away: int) -> PoolState:
     everything = (1 << len(fixed.view.devices)) - 1
     held = occupancy.taken | occupancy.shared
     lost = everything if occupancy.pool.problem is not None else away
-    for position in members((fixed.limited | occupancy.shared) & ~occupancy.taken & ~lost):
+    for position in positions((fixed.limited | occupancy.shared) & ~occupancy.taken & ~lost):
         if _used_up(occupancy, position) is not None:
             lost |= 1 << position
     blocked = lost & ~occupancy.taken & ~(fixed.tainted & ~held)

@@ -23,13 +23,13 @@ from dray.api.meta import ObjectMeta
 from dray.api.node_selector import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from dray.api.references import ObjectName, object_reference
 from dray.api.status import ApiError
+from dray.api.well_known import PROVISIONED_BY
 from dray.client import Client
 from dray.client.calls import delete_exactly
 from dray.reconcile import Clock, Controller, Informers
 from dray.scheduling.volume_binding import Make, fate
 from dray.scheduling.volumes import Volumes
 
-PROVISIONED_BY: Final = "pv.kubernetes.io/provisioned-by"
 PROVISIONER: Final = "dray.dev/simulated"
 DELETE: Final = "Delete"
 HOSTNAME_FIELD: Final = "metadata.name"

@@ -16,11 +16,11 @@ from dray.api.references import ObjectKey
 from dray.api.registry import Kind
 from dray.api.shared_parts import share
 from dray.api.times import Time
+from dray.api.well_known import LAST_APPLIED
 from dray.snapshot.files import InputError, Item, Source, read
 from dray.validation import default_object, to_hub
 
 DEFAULT_NAMESPACE = "default"
-LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 NO_OBJECTS: Final = {

@@ -10,6 +10,7 @@ from typing import Any, Final
 from dray.api import kinds
 from dray.api.status import ApiError
 from dray.api.times import Time
+from dray.api.well_known import MAINTENANCE
 from dray.client.http import HttpClient
 from dray.live import documents
 from dray.live.viewer import Viewer
@@ -33,7 +34,6 @@ from dray.what_if.taint_preview_text import tell
 CALM_SECONDS: Final = 0.2
 AGE_SECONDS: Final = 5.0
 """Ages are told anew so often, if nothing else happens."""
-TAINT: Final = "maintenance"
 FAILURES: Final = (ApiError, ChangeError, SnapshotError, documents.NoSuchThing, grouping.GroupingError, OSError)
 
 ACTIONS: Final[Mapping[str, Callable[[HttpClient, str], Coroutine[Any, Any, None]]]] = {
@@ -199,7 +199,7 @@ class TopSession:
             case Preview():
                 await self._preview(ask, width)
             case Apply(selections, effect, digest):
-                wish = Wish(selections=selections, key=TAINT, effect=effect, expected=digest)
+                wish = Wish(selections=selections, key=MAINTENANCE, effect=effect, expected=digest)
                 done = await out_of_service.apply(await self._viewer.snapshot(), self._client, wish)
                 await self._look()
                 top.applied(done["rules"])
@@ -208,7 +208,7 @@ class TopSession:
                 top.say(f"{rule}: {DONE[action]}")
 
     async def _preview(self, ask: Preview, width: int) -> None:
-        wish = Wish(selections=ask.selections, key=TAINT, effect=ask.effect)
+        wish = Wish(selections=ask.selections, key=MAINTENANCE, effect=ask.effect)
         seen = await out_of_service.preview(await self._viewer.snapshot(), self._client, wish)
         guard = seen.preview.guard
         is_over = guard is not None and guard.is_over and seen.preview.evicts

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 from msgspec.structs import replace
 
+from dray.api.names import qualified
 from dray.api.resource import (
     Device,
     DeviceAttribute,
@@ -110,21 +111,21 @@ def _merge_entries(
     merged: dict[str, _Value] = {}
     applied: set[str] = set()
     for name, value in entries.items():
-        qualified = name if "/" in name else f"{driver}/{name}"
-        if qualified not in decisions:
+        full = qualified(name, driver)
+        if full not in decisions:
             merged[name] = value
             continue
-        decided, patch = decisions[qualified]
-        if decided is None or qualified in applied:
+        decided, patch = decisions[full]
+        if decided is None or full in applied:
             active.add(patch)
         else:
             merged[name] = decided
             if not same(value, decided):
                 active.add(patch)
-        applied.add(qualified)
-    for qualified, (decided, patch) in decisions.items():
-        if decided is not None and qualified not in applied:
-            merged[_published(qualified, driver)] = decided
+        applied.add(full)
+    for full, (decided, patch) in decisions.items():
+        if decided is not None and full not in applied:
+            merged[_published(full, driver)] = decided
             active.add(patch)
     return merged
 

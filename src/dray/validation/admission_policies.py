@@ -4,17 +4,31 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, TypeVar
+
+from msgspec.structs import replace
 
 from dray.admission.environments import Offers
 from dray.api.field import forbidden, invalid, required
-from dray.api.generated.admissionregistration import ParamKind, ParamRef, Variable
+from dray.api.generated.admissionregistration import (
+    MutatingAdmissionPolicy,
+    MutatingAdmissionPolicyBinding,
+    ParamKind,
+    ParamRef,
+    ValidatingAdmissionPolicy,
+    ValidatingAdmissionPolicyBinding,
+    Variable,
+)
 from dray.api.registry import split_api_version
+from dray.api.times import Time
 from dray.cel.types import Type
 from dray.validation import check, names
-from dray.validation.admission_rules import validate_expression
+from dray.validation.admission_rules import default_match_resources, validate_expression
 from dray.validation.context import Errors
 from dray.validation.label_selectors import validate_label_selector
+
+AnyPolicy = TypeVar("AnyPolicy", MutatingAdmissionPolicy, ValidatingAdmissionPolicy)
+AnyBinding = TypeVar("AnyBinding", MutatingAdmissionPolicyBinding, ValidatingAdmissionPolicyBinding)
 
 NOT_FOUND_ACTIONS: Final = ("Allow", "Deny")
 _IDENTIFIER: Final = re.compile(r"[_a-zA-Z][_a-zA-Z0-9]*")
@@ -24,6 +38,18 @@ _RESERVED: Final = frozenset(
         "let", "loop", "package", "namespace", "return", "var", "void", "while",
     )
 )  # fmt: skip
+
+
+def default_policy(obj: AnyPolicy, _now: Time) -> AnyPolicy:
+    """Whom it concerns, and what follows if it cannot be asked."""
+    spec = obj.spec
+    constraints = default_match_resources(spec.match_constraints)
+    return replace(obj, spec=replace(spec, failure_policy=spec.failure_policy or "Fail", match_constraints=constraints))
+
+
+def default_binding(obj: AnyBinding, _now: Time) -> AnyBinding:
+    """Whom it concerns."""
+    return replace(obj, spec=replace(obj.spec, match_resources=default_match_resources(obj.spec.match_resources)))
 
 
 def validate_param_kind(errors: Errors, kind: ParamKind | None) -> None:

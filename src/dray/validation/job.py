@@ -13,6 +13,7 @@ from dray.api.generated.batch import CronJob, Job, JobSpec, PodFailurePolicyRule
 from dray.api.generated.core import Affinity, Container, PodSpec
 from dray.api.meta import LabelSelector
 from dray.api.times import Time
+from dray.api.well_known import JOB_NAME
 from dray.validation import check, names
 from dray.validation.context import Context, Errors
 from dray.validation.job_policies import FEWER, MANY, validate_policies
@@ -29,8 +30,7 @@ _LONGEST_MANAGER: Final = 63
 _INT32_MAX: Final = 2**31 - 1
 _MODES: Final = ("Indexed", "NonIndexed")
 _UID_LABEL: Final = "batch.kubernetes.io/controller-uid"
-_NAME_LABEL: Final = "batch.kubernetes.io/job-name"
-_OLD_LABELS: Final = {"controller-uid": _UID_LABEL, "job-name": _NAME_LABEL}
+_OLD_LABELS: Final = {"controller-uid": _UID_LABEL, "job-name": JOB_NAME}
 
 
 def _default_spec(spec: JobSpec) -> JobSpec:
@@ -71,7 +71,7 @@ def _default(obj: Job, _now: Time) -> Job:
 
 def _own_labels(job: Job) -> dict[str, str]:
     """What the pods of a job have in common with those of no other."""
-    values = {_UID_LABEL: job.metadata.uid, _NAME_LABEL: job.metadata.name}
+    values = {_UID_LABEL: job.metadata.uid, JOB_NAME: job.metadata.name}
     return values | {old_name: values[name] for old_name, name in _OLD_LABELS.items()}
 
 

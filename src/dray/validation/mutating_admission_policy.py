@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from msgspec.structs import replace
-
 from dray.admission.environments import Offers
 from dray.admission.mutating_policy import result_of
 from dray.admission.policies import offers_of
@@ -16,10 +14,11 @@ from dray.api.generated.admissionregistration import (
     MutatingAdmissionPolicyBinding,
     Mutation,
 )
-from dray.api.times import Time
 from dray.cel.types import Type
 from dray.validation import check
 from dray.validation.admission_policies import (
+    default_binding,
+    default_policy,
     validate_param_kind,
     validate_param_ref,
     validate_policy_name,
@@ -28,7 +27,6 @@ from dray.validation.admission_policies import (
 from dray.validation.admission_rules import (
     FAILURE_POLICIES,
     REINVOCATION_POLICIES,
-    default_match_resources,
     validate_conditions,
     validate_expression,
     validate_match_resources,
@@ -39,16 +37,6 @@ from dray.validation.rules import Rules
 OPERATIONS: Final = ("*", "CONNECT", "CREATE", "UPDATE")
 """Nothing is changed by a delete."""
 PATCH_TYPES: Final = ("ApplyConfiguration", "JSONPatch")
-
-
-def _default(obj: MutatingAdmissionPolicy, _now: Time) -> MutatingAdmissionPolicy:
-    spec = obj.spec
-    constraints = default_match_resources(spec.match_constraints)
-    return replace(obj, spec=replace(spec, failure_policy=spec.failure_policy or "Fail", match_constraints=constraints))
-
-
-def _default_binding(obj: MutatingAdmissionPolicyBinding, _now: Time) -> MutatingAdmissionPolicyBinding:
-    return replace(obj, spec=replace(obj.spec, match_resources=default_match_resources(obj.spec.match_resources)))
 
 
 def _check(errors: Errors, new: MutatingAdmissionPolicy, old: MutatingAdmissionPolicy | None, _ctx: Context) -> None:
@@ -113,9 +101,9 @@ def _check_binding(
 
 RULES: Final = {
     "MutatingAdmissionPolicy": Rules(
-        namespaced=False, own_finalizers=True, has_generation=True, default=_default, check=_check
+        namespaced=False, own_finalizers=True, has_generation=True, default=default_policy, check=_check
     ),
     "MutatingAdmissionPolicyBinding": Rules(
-        namespaced=False, own_finalizers=True, has_generation=True, default=_default_binding, check=_check_binding
+        namespaced=False, own_finalizers=True, has_generation=True, default=default_binding, check=_check_binding
     ),
 }

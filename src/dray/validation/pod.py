@@ -9,12 +9,13 @@ from msgspec.structs import replace
 
 from dray.api.field import FieldError, forbidden, invalid
 from dray.api.generated.core import Container, Pod, PodCondition, PodSpec, PodStatus
+from dray.api.pods import DELETION_COST, MIRROR_ANNOTATION
 from dray.api.sharing import remembered
 from dray.validation import check, names
 from dray.validation.containers import validate_image_spaces
 from dray.validation.context import Context, Errors
 from dray.validation.metadata import with_metadata
-from dray.validation.pod_claims import MIRROR_ANNOTATION, validate_claim_statuses, validate_extended_claim
+from dray.validation.pod_claims import validate_claim_statuses, validate_extended_claim
 from dray.validation.pod_defaults import default_pod, default_pod_status
 from dray.validation.pod_spec import validate_pod_spec
 from dray.validation.pod_warnings import pod_warnings
@@ -24,7 +25,6 @@ from dray.validation.rules import Rules
 GATE: Final = "DynamicResourceAllocation"
 GROUPS_GATE: Final = "GenericWorkload"
 _INT32_MAX: Final = 2**31 - 1
-_DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 
 
 def _change(new: Pod, old: Pod | None, ctx: Context) -> Pod:
@@ -80,7 +80,7 @@ def _check(errors: Errors, new: Pod, old: Pod | None, _ctx: Context) -> None:
     if is_mirror and not spec.node_name:
         where = f"metadata.annotations[{MIRROR_ANNOTATION}]"
         errors.append(invalid(where, annotations[MIRROR_ANNOTATION], "needs spec.nodeName"))
-    _validate_deletion_cost(errors, annotations.get(_DELETION_COST))
+    _validate_deletion_cost(errors, annotations.get(DELETION_COST))
     if old is not None:
         _check_update(errors, new, old)
         return
@@ -106,7 +106,7 @@ def _validate_deletion_cost(errors: Errors, cost: str | None) -> None:
         return
     digits = cost.removeprefix("-")
     if not (digits.isascii() and digits.isdigit() and len(digits) < 11 and abs(int(cost)) <= _INT32_MAX):
-        errors.append(invalid(f"metadata.annotations[{_DELETION_COST}]", cost, "must be an integer of 32 bits"))
+        errors.append(invalid(f"metadata.annotations[{DELETION_COST}]", cost, "must be an integer of 32 bits"))
 
 
 def _check_update(errors: Errors, new: Pod, old: Pod) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from dray.api.field import duplicate, forbidden, invalid, required
 from dray.api.generated.core import (
     PodExtendedResourceClaimStatus,
@@ -14,8 +12,6 @@ from dray.api.generated.core import (
 )
 from dray.validation import check, names
 from dray.validation.context import Errors
-
-MIRROR_ANNOTATION: Final = "kubernetes.io/config.mirror"
 
 
 def validate_pod_claims(errors: Errors, claims: tuple[PodResourceClaim, ...], path: str, *, is_mirror: bool) -> None:

@@ -12,10 +12,10 @@ from msgspec.structs import replace
 
 from dray.api.field import FieldError, forbidden, invalid
 from dray.api.generated.core import Container, Pod, PodSpec, ResourceRequirements
+from dray.api.pods import MIRROR_ANNOTATION
 from dray.api.quantity import Quantity
 from dray.validation.context import Context, Errors
 from dray.validation.metadata import keep_system_metadata, metadata_for_status, with_metadata
-from dray.validation.pod_claims import MIRROR_ANNOTATION
 from dray.validation.pod_spec import validate_pod_spec
 from dray.validation.qos_class import qos_class
 

@@ -14,7 +14,7 @@ from dray.validation.context import Context, Errors
 from dray.validation.rules import Rules
 
 HIGHEST: Final = 1_000_000_000
-SYSTEM: Final = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
+SYSTEM_PRIORITIES: Final = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 POLICIES: Final = ("Never", "PreemptLowerPriority")
 
 
@@ -25,7 +25,7 @@ def _default(obj: PriorityClass, _now: Time) -> PriorityClass:
 def _check(errors: Errors, new: PriorityClass, old: PriorityClass | None, _ctx: Context) -> None:
     name = new.metadata.name
     if name.startswith("system-"):
-        if SYSTEM.get(name) != new.value:
+        if SYSTEM_PRIORITIES.get(name) != new.value:
             errors.append(forbidden("metadata.name", "priority class names with 'system-' prefix are reserved"))
     elif new.value > HIGHEST:
         why = f"maximum allowed value of a user defined priority is {HIGHEST}"

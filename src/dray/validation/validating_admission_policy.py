@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from msgspec.structs import replace
-
 from dray.admission.environments import Offers
 from dray.admission.policies import offers_of
 from dray.api.field import duplicate, invalid, required
@@ -17,10 +15,11 @@ from dray.api.generated.admissionregistration import (
     ValidatingAdmissionPolicySpec,
     Validation,
 )
-from dray.api.times import Time
 from dray.cel.types import BOOL, NULL, STRING, Type
 from dray.validation import check, names
 from dray.validation.admission_policies import (
+    default_binding,
+    default_policy,
     validate_param_kind,
     validate_param_ref,
     validate_policy_name,
@@ -28,7 +27,6 @@ from dray.validation.admission_policies import (
 )
 from dray.validation.admission_rules import (
     FAILURE_POLICIES,
-    default_match_resources,
     validate_choice,
     validate_conditions,
     validate_expression,
@@ -42,16 +40,6 @@ ACTIONS: Final = ("Audit", "Deny", "Warn")
 ANNOTATIONS: Final = 20
 LONGEST_ANNOTATION: Final = 5 * 1024
 _ONE: Final = "validations or auditAnnotations must contain at least one item"
-
-
-def _default(obj: ValidatingAdmissionPolicy, _now: Time) -> ValidatingAdmissionPolicy:
-    spec = obj.spec
-    constraints = default_match_resources(spec.match_constraints)
-    return replace(obj, spec=replace(spec, failure_policy=spec.failure_policy or "Fail", match_constraints=constraints))
-
-
-def _default_binding(obj: ValidatingAdmissionPolicyBinding, _now: Time) -> ValidatingAdmissionPolicyBinding:
-    return replace(obj, spec=replace(obj.spec, match_resources=default_match_resources(obj.spec.match_resources)))
 
 
 def _check(
@@ -157,9 +145,14 @@ def _check_binding(
 
 RULES: Final = {
     "ValidatingAdmissionPolicy": Rules(
-        namespaced=False, own_finalizers=True, has_generation=True, has_status=True, default=_default, check=_check
+        namespaced=False,
+        own_finalizers=True,
+        has_generation=True,
+        has_status=True,
+        default=default_policy,
+        check=_check,
     ),
     "ValidatingAdmissionPolicyBinding": Rules(
-        namespaced=False, own_finalizers=True, has_generation=True, default=_default_binding, check=_check_binding
+        namespaced=False, own_finalizers=True, has_generation=True, default=default_binding, check=_check_binding
     ),
 }

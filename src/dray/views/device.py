@@ -9,6 +9,7 @@ import msgspec
 
 from dray.api.conditions import find_condition
 from dray.api.generated.core import Pod
+from dray.api.names import qualified
 from dray.api.references import full_name
 from dray.api.resource import CounterSet, Device, DeviceTaintRule, ResourceClaim, ResourceSlice, ResourceSlicePatch
 from dray.api.resource.rule_annotations import EXPIRES_AT
@@ -142,11 +143,8 @@ def _values(state: DeviceState, around: Surroundings) -> Iterator[Value]:
 
 
 def _texts(device: Device, driver: str) -> dict[tuple[str, str], str]:
-    def qualified(name: str) -> str:
-        return name if "/" in name else f"{driver}/{name}"
-
-    found = {("attribute", qualified(name)): attribute_text(value) for name, value in device.attributes.items()}
-    return found | {("capacity", qualified(name)): str(entry.value) for name, entry in device.capacity.items()}
+    found = {("attribute", qualified(name, driver)): attribute_text(value) for name, value in device.attributes.items()}
+    return found | {("capacity", qualified(name, driver)): str(entry.value) for name, entry in device.capacity.items()}
 
 
 def _patch_of(name: str, kind: str, order: Iterable[str], patches: Mapping[str, ResourceSlicePatch]) -> str | None:

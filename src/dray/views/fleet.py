@@ -12,11 +12,11 @@ from typing import Final
 
 import msgspec
 
-from dray.allocator.flow import members
 from dray.api.resource.pool import PoolKey
 from dray.scheduling.cluster import Cluster
 from dray.scheduling.device_states import DeviceState, DeviceStates, PoolState
 from dray.snapshot import Snapshot
+from dray.tracker.columns import positions
 from dray.tracker.view import PoolView
 
 FREE: Final = 1
@@ -184,10 +184,10 @@ def fleet_row(state: PoolState, going: frozenset[str] = frozenset()) -> FleetRow
     bits = [0] * len(view.devices)
     sets = ((FREE, state.free), (HELD, state.held), (TAINTED, state.tainted), (BLOCKED, state.blocked))
     for bit, mask in sets:
-        for position in members(mask):
+        for position in positions(mask):
             bits[position] |= bit
     if going:
-        for position in members(state.held):
+        for position in positions(state.held):
             if not going.isdisjoint(state.occupancy.holders(position)):
                 bits[position] |= LEAVING
     names = tuple([device.id.device for device in view.devices])
@@ -197,7 +197,7 @@ def fleet_row(state: PoolState, going: frozenset[str] = frozenset()) -> FleetRow
 def _leaving(state: PoolState, leaving: Collection[str]) -> frozenset[str]:
     if not leaving or not state.held:
         return frozenset()
-    holders = (name for position in members(state.held) for name in state.occupancy.holders(position))
+    holders = (name for position in positions(state.held) for name in state.occupancy.holders(position))
     return frozenset(name for name in holders if name in leaving)
 
 

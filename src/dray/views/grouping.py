@@ -9,6 +9,7 @@ from typing import Final, TypeAlias
 import msgspec
 
 from dray import cel
+from dray.api.names import qualified
 from dray.api.resource import DeviceClass
 from dray.api.text_memory import remember_texts
 from dray.tracker.view import EffectiveDevice, PoolView
@@ -56,7 +57,7 @@ def choices(views: Iterable[PoolView], labels: Labels) -> list[Choice]:
         for device in view.devices[:8]:
             seen += 1
             for name, attribute in device.device.attributes.items():
-                names.setdefault(_qualified(name, device.id.driver), set()).add(attribute_text(attribute))
+                names.setdefault(qualified(name, device.id.driver), set()).add(attribute_text(attribute))
     return found + [Choice(f"{ATTRIBUTE}{name}", f"attribute {name}") for name in _telling(names, seen)]
 
 
@@ -176,7 +177,3 @@ def _is_true(selector: cel.Selector, device: EffectiveDevice) -> bool:
 def natural(text: str) -> tuple[tuple[int, str], ...]:
     """For sorting: `node-2` before `node-10`."""
     return tuple((int(digits or -1), rest) for digits, rest in re.findall(r"(\d*)(\D*)", text))
-
-
-def _qualified(name: str, driver: str) -> str:
-    return name if "/" in name else f"{driver}/{name}"

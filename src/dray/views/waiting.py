@@ -9,6 +9,7 @@ from dray.api.generated.core import Pod
 from dray.api.pods import is_finished
 from dray.api.references import full_name
 from dray.api.resource import ResourceClaim
+from dray.api.resource.claim import ClaimState, claim_state
 from dray.views.device import Document
 
 
@@ -30,7 +31,7 @@ class ClaimRow(Document, frozen=True, kw_only=True):
     """A claim."""
 
     name: str
-    state: str
+    state: ClaimState
     since: str | None
     devices: tuple[str, ...]
     used_by: tuple[str, ...]
@@ -84,15 +85,6 @@ def claims_for(pod: str, claims: Iterable[ResourceClaim]) -> list[ResourceClaim]
     return [
         one for one in near if any(user.resource == "pods" and user.name == name for user in one.status.reserved_for)
     ]
-
-
-def claim_state(claim: ResourceClaim) -> str:
-    """In one word, how a claim is."""
-    if claim.metadata.deletion_timestamp is not None:
-        return "deleting"
-    if claim.status.allocation is None:
-        return "pending"
-    return "reserved" if claim.status.reserved_for else "allocated"
 
 
 def _claim(claim: ResourceClaim) -> ClaimRow:

@@ -9,6 +9,7 @@ from typing import NamedTuple, TypeAlias
 from dray import cel
 from dray.allocator.reasons import Report
 from dray.api import codec
+from dray.api.names import qualified
 from dray.api.resource import DeviceAttribute, DeviceClass
 from dray.api.taints import taint_text
 from dray.scheduling.device_state_text import tell_block, tell_used_up
@@ -113,8 +114,8 @@ def tell_taint(taint: TrackedTaint) -> str:
 def values_of(device: EffectiveDevice) -> dict[str, str]:
     """Attributes and capacities as text, by qualified name."""
     driver = device.id.driver
-    found = {_qualified(name, driver): attribute_text(value) for name, value in device.device.attributes.items()}
-    amounts = {_qualified(name, driver): str(entry.value) for name, entry in device.device.capacity.items()}
+    found = {qualified(name, driver): attribute_text(value) for name, value in device.device.attributes.items()}
+    amounts = {qualified(name, driver): str(entry.value) for name, entry in device.device.capacity.items()}
     return {**found, **amounts}
 
 
@@ -128,10 +129,6 @@ def attribute_text(attribute: DeviceAttribute) -> str:
 
 def _scalar_text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _qualified(name: str, driver: str) -> str:
-    return name if "/" in name else f"{driver}/{name}"
 
 
 def _taint_key(taint: TrackedTaint) -> tuple[str | None, str, str, str]:

@@ -13,6 +13,7 @@ from dray.api.pods import is_active
 from dray.api.references import controller_of, full_name
 from dray.api.registry import UnknownKind, by_kind
 from dray.api.times import Time
+from dray.api.well_known import JOB_NAME
 from dray.snapshot.snapshot import Snapshot
 from dray.validation.pod_defaults import default_pod
 
@@ -24,7 +25,6 @@ Maker = Workload | DaemonSet | CronJob
 MAKERS = (*WORKLOADS, DaemonSet, CronJob)
 TAKES = (ReplicaSet, DaemonSet)
 """What takes pods as its own that are nobody's and labelled as its are, whatever they are called."""
-JOB_NAME = "batch.kubernetes.io/job-name"
 
 
 def title(workload: Object) -> str:

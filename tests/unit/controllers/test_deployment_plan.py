@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from controller_world import manifest, typed
 from dray.api.generated.apps import Deployment, ReplicaSet
-from dray.controllers.deployment.plan import bounds, plan, size
-from dray.controllers.deployment.replica_sets import make, size_marks_of
+from dray.controllers.deployment.plan import bounds, plan
+from dray.controllers.deployment.replica_sets import make, size, size_marks_of
 
 
 def deployment(image: str, replicas: int, surge: Any, unavailable: Any) -> Deployment:

@@ -8,11 +8,10 @@ import pytest
 from msgspec.structs import replace
 
 from dray.api.cluster import ManagedCluster, ManagedClusterStatus
-from dray.api.cluster.managed_cluster import CONDITION_AVAILABLE, CONDITION_HUB_ACCEPTED
+from dray.api.cluster.managed_cluster import AUTOMATIC_TAINTS, CONDITION_AVAILABLE, CONDITION_HUB_ACCEPTED
 from dray.api.meta import Condition
 from dray.api.times import MicroTime, Time
 from dray.placement import plan_availability
-from dray.placement.availability import AUTOMATIC_TAINTS
 from placement_fleet import NOW, at, managed, taint
 
 UNAVAILABLE = "cluster.open-cluster-management.io/unavailable:NoSelect"

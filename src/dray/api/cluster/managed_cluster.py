@@ -17,6 +17,8 @@ EFFECTS = (EFFECT_NO_SELECT, EFFECT_PREFER_NO_SELECT, EFFECT_NO_SELECT_IF_NEW)
 
 TAINT_UNAVAILABLE = "cluster.open-cluster-management.io/unavailable"
 TAINT_UNREACHABLE = "cluster.open-cluster-management.io/unreachable"
+AUTOMATIC_TAINTS = frozenset({TAINT_UNAVAILABLE, TAINT_UNREACHABLE})
+"""Those that only the hub sets; agents may neither add nor remove them (OCM-32)."""
 
 CONDITION_JOINED = "ManagedClusterJoined"
 CONDITION_HUB_ACCEPTED = "HubAcceptedManagedCluster"
@@ -24,6 +26,8 @@ CONDITION_AVAILABLE = "ManagedClusterConditionAvailable"
 
 AGENT_ACCOUNT = "cluster-agent"
 """The ServiceAccount in a cluster's namespace on the hub that the cluster's agent acts as."""
+REGISTRATION_ROLE = "open-cluster-management:managedcluster:registration"
+"""The ClusterRole, known to every server, that says what an agent may do in its cluster's namespace."""
 
 CLUSTER_NAME_LABEL = "open-cluster-management.io/cluster-name"
 

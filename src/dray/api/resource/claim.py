@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from msgspec import field
 
@@ -27,6 +27,8 @@ SUBREQUESTS = 8
 ALLOCATION_RESULTS = 32
 ALLOCATION_CONFIGS = 64
 RESERVED_FOR = 256
+
+ClaimState: TypeAlias = Literal["pending", "allocated", "reserved", "deleting"]
 
 FINALIZER = "resource.kubernetes.io/delete-protection"
 
@@ -205,3 +207,12 @@ class ResourceClaimTemplate(Object):
     null_when_empty = (("spec", "spec", "devices", "requests"),)
 
     spec: ResourceClaimTemplateSpec = field(default_factory=ResourceClaimTemplateSpec)
+
+
+def claim_state(claim: ResourceClaim) -> ClaimState:
+    """In one word, how a claim is."""
+    if claim.metadata.deletion_timestamp is not None:
+        return "deleting"
+    if claim.status.allocation is None:
+        return "pending"
+    return "reserved" if claim.status.reserved_for else "allocated"

@@ -15,7 +15,7 @@ from types import MappingProxyType
 import msgspec
 
 from dray.api import registry
-from dray.api.schema.facts import Definition, GroupVersionKind, Property
+from dray.api.schema.facts import META_PACKAGE, Definition, GroupVersionKind, Property
 
 __all__ = [
     "Definition",
@@ -29,7 +29,6 @@ __all__ = [
 ]
 
 _FOLDER = Path(__file__).with_name("definitions")
-_META = "io.k8s.apimachinery.pkg.apis.meta.v1"
 
 # A package is called after the first label of its group, except for these.
 _PACKAGE_OF_GROUP = {
@@ -63,7 +62,7 @@ def for_kind(group: str, version: str, kind: str) -> Definition:
     Raises UnknownDefinitionError if there is no such kind in that version.
     """
     wanted = (group, version, kind)
-    for name in (package_of(group, version), _META):
+    for name in (package_of(group, version), META_PACKAGE):
         found = package(name).get(kind)
         if found is not None and wanted in found.kinds:
             return found

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
+
+META_PACKAGE: Final = "io.k8s.apimachinery.pkg.apis.meta.v1"
+"""Where the definitions are that all groups share."""
 
 
 class GroupVersionKind(NamedTuple):

@@ -15,15 +15,14 @@ from msgspec import inspect
 from dray.api import registry
 from dray.api.meta import Condition
 from dray.api.quantity import Quantity
-from dray.api.schema.facts import Definition, GroupVersionKind, Property
+from dray.api.schema.facts import META_PACKAGE, Definition, GroupVersionKind, Property
 from dray.api.times import MicroTime, Time
 
-_META = "io.k8s.apimachinery.pkg.apis.meta.v1"
-_PACKAGE_OF_MODULE = {"dray.api.meta": _META, "dray.api.node_selector": "io.k8s.api.core.v1"}
+_PACKAGE_OF_MODULE = {"dray.api.meta": META_PACKAGE, "dray.api.node_selector": "io.k8s.api.core.v1"}
 _REF_OF_VALUE = {
     Quantity: "io.k8s.apimachinery.pkg.api.resource.Quantity",
-    Time: f"{_META}.Time",
-    MicroTime: f"{_META}.MicroTime",
+    Time: f"{META_PACKAGE}.Time",
+    MicroTime: f"{META_PACKAGE}.MicroTime",
 }
 _FREE_FORM = Property(ref="io.k8s.apimachinery.pkg.runtime.RawExtension")
 
@@ -82,7 +81,7 @@ class _Walk:
         if found.type != "array":
             return found
         keys = _MAP_KEYS.get((struct.__name__, name), ())
-        if found.items is not None and found.items.ref == f"{_META}.{Condition.__name__}":
+        if found.items is not None and found.items.ref == f"{META_PACKAGE}.{Condition.__name__}":
             keys = ("type",)
         return msgspec.structs.replace(found, list_type="map" if keys else "atomic", map_keys=keys)
 
@@ -127,7 +126,7 @@ def _list_of(package: str, gvk: GroupVersionKind) -> Definition:
         "apiVersion": Property(type="string"),
         "items": Property(type="array", items=Property(ref=f"{package}.{gvk.kind}")),
         "kind": Property(type="string"),
-        "metadata": Property(ref=f"{_META}.ListMeta"),
+        "metadata": Property(ref=f"{META_PACKAGE}.ListMeta"),
     }
     name = f"{gvk.kind}List"
     return Definition(

@@ -17,7 +17,8 @@ from dray.api.status import ApiError
 from dray.client.calls import delete_exactly
 from dray.controllers.context import Context
 from dray.controllers.deployment import replica_sets
-from dray.controllers.deployment.plan import DeploymentPlan, bounds, plan, size
+from dray.controllers.deployment.plan import DeploymentPlan, bounds, plan
+from dray.controllers.deployment.replica_sets import size
 from dray.controllers.deployment.status import deadline, plan_status
 from dray.controllers.pod_templates import reference_to
 from dray.controllers.queue_controller import QueueController

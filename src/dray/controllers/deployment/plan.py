@@ -14,6 +14,7 @@ from typing import NamedTuple
 from dray.api.generated.apps import Deployment, ReplicaSet
 from dray.api.shares import resolve
 from dray.controllers.deployment import replica_sets
+from dray.controllers.deployment.replica_sets import size
 
 HISTORY = 10
 
@@ -36,25 +37,15 @@ class Bounds(NamedTuple):
     unavailable: int
 
 
-def wanted_replicas(deployment: Deployment) -> int:
-    """How many pods there should be."""
-    return 1 if deployment.spec.replicas is None else deployment.spec.replicas
-
-
 def bounds(deployment: Deployment) -> Bounds:
     """How many pods there may be too many and too few; not both none, or nothing could ever change."""
     rolling = deployment.spec.strategy.rolling_update
     if deployment.spec.strategy.type == "Recreate" or rolling is None:
         return Bounds(0, 0)
-    wanted = wanted_replicas(deployment)
+    wanted = size(deployment)
     surge = resolve(rolling.max_surge, wanted, up=True)
     unavailable = min(resolve(rolling.max_unavailable, wanted, up=False), wanted)
     return Bounds(surge, unavailable if surge or unavailable else 1)
-
-
-def size(replica_set: ReplicaSet) -> int:
-    """How many pods a ReplicaSet is asked for."""
-    return 1 if replica_set.spec.replicas is None else replica_set.spec.replicas
 
 
 def plan(deployment: Deployment, sets: Sequence[ReplicaSet], *, old_pods_left: bool) -> DeploymentPlan:
@@ -76,7 +67,7 @@ def plan(deployment: Deployment, sets: Sequence[ReplicaSet], *, old_pods_left: b
 
 def _is_resized(deployment: Deployment, sets: Sequence[ReplicaSet]) -> bool:
     """Whether another number of replicas is wanted than when the ReplicaSets that are in use got their sizes."""
-    wanted = str(wanted_replicas(deployment))
+    wanted = str(size(deployment))
     return any(size(one) and one.metadata.annotations.get(replica_sets.DESIRED, wanted) != wanted for one in sets)
 
 
@@ -86,7 +77,7 @@ def _resize(deployment: Deployment, new: ReplicaSet | None, sets: Sequence[Repli
     So a rollout that is stuck does not get more of what does not work. What does not divide goes to the largest.
     """
     in_use = [one for one in sets if size(one)] or replica_sets.by_age(sets)[-1:]
-    wanted = wanted_replicas(deployment)
+    wanted = size(deployment)
     if len(in_use) <= 1:
         sizes = {one.metadata.uid: wanted for one in in_use}
     elif new is not None and size(new) == new.status.available_replicas == wanted:
@@ -120,7 +111,7 @@ def _recreate(
     scale = {one.metadata.uid: 0 for one in old if size(one)}
     if scale or old_pods_left:
         return DeploymentPlan(scale=scale, revision=revision if new is not None else 0)
-    wanted = wanted_replicas(deployment)
+    wanted = size(deployment)
     if new is None:
         return DeploymentPlan(create=_make(deployment, wanted, revision), revision=revision)
     if size(new) != wanted:
@@ -134,7 +125,7 @@ def _make(deployment: Deployment, replicas: int, revision: int) -> ReplicaSet:
 
 
 def _roll(deployment: Deployment, new: ReplicaSet | None, old: Sequence[ReplicaSet], revision: int) -> DeploymentPlan:
-    wanted, limits = wanted_replicas(deployment), bounds(deployment)
+    wanted, limits = size(deployment), bounds(deployment)
     in_old = sum(map(size, old))
     if new is None:
         start = min(wanted, max(wanted + limits.surge - in_old, 0))

@@ -54,9 +54,14 @@ def marks_of(deployment: Deployment, revision: int, surge: int) -> dict[str, str
     return {**inherited, REVISION: str(revision), **size_marks_of(deployment, surge)}
 
 
+def size(workload: Deployment | ReplicaSet) -> int:
+    """How many pods it is asked for."""
+    return 1 if workload.spec.replicas is None else workload.spec.replicas
+
+
 def size_marks_of(deployment: Deployment, surge: int) -> dict[str, str]:
     """What every ReplicaSet in use carries: for which size of the deployment it got its own."""
-    wanted = 1 if deployment.spec.replicas is None else deployment.spec.replicas
+    wanted = size(deployment)
     return {DESIRED: str(wanted), MAX: str(wanted + surge)}
 
 

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from dray.api.conditions import find_condition, with_condition, without_condition
 from dray.api.generated.apps import Deployment, DeploymentCondition, DeploymentStatus, ReplicaSet
 from dray.api.times import Time
-from dray.controllers.deployment.plan import bounds, size, wanted_replicas
-from dray.controllers.deployment.replica_sets import find_new
+from dray.controllers.deployment.plan import bounds
+from dray.controllers.deployment.replica_sets import find_new, size
 
 AVAILABLE, PROGRESSING, FAILURE = "Available", "Progressing", "ReplicaFailure"
 NO_DEADLINE = 2**31 - 1
@@ -41,14 +41,14 @@ def plan_status(deployment: Deployment, sets: Sequence[ReplicaSet], now: Time) -
 
 
 def _available(deployment: Deployment, available: int) -> tuple[str, str, str, str]:
-    if available >= wanted_replicas(deployment) - bounds(deployment).unavailable:
+    if available >= size(deployment) - bounds(deployment).unavailable:
         return AVAILABLE, "True", "MinimumReplicasAvailable", "Deployment has minimum availability."
     return AVAILABLE, "False", "MinimumReplicasUnavailable", "Deployment does not have minimum availability."
 
 
 def is_complete(deployment: Deployment, status: DeploymentStatus) -> bool:
     """Whether all pods are new and available, and no old ones are left."""
-    wanted = wanted_replicas(deployment)
+    wanted = size(deployment)
     return status.updated_replicas == status.replicas == status.available_replicas == wanted
 
 

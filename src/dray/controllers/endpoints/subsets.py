@@ -6,11 +6,11 @@ from msgspec.structs import replace
 
 from dray.api.generated.core import EndpointAddress, EndpointPort, Endpoints, EndpointSubset, Service
 from dray.api.meta import ObjectMeta
+from dray.controllers.endpoints.slices import HEADLESS
 from dray.controllers.endpoints.targets import Group, Port, Target
 
 MANAGED_BY = "endpoints.kubernetes.io/managed-by"
 MANAGER = "endpoint-controller"
-HEADLESS = "service.kubernetes.io/headless"
 CAPACITY = "endpoints.kubernetes.io/over-capacity"
 MOST_ADDRESSES = 1000
 

@@ -7,7 +7,6 @@ from typing import NamedTuple, TypeAlias
 
 import msgspec
 
-from dray.api.backoff import Backoff
 from dray.api.generated.core import Pod
 from dray.api.references import ObjectRef
 from dray.api.status import ApiError
@@ -18,6 +17,7 @@ from dray.controllers.eviction.policy_metrics import PolicyMetrics
 from dray.controllers.eviction.policy_sources import make_policies
 from dray.controllers.eviction.removal import evict_pod, refusal, remove_pod
 from dray.controllers.eviction.waiting_condition import WaitingCondition
+from dray.eviction.drain import REFUSED
 from dray.eviction.policy import Decision, EvictionCause, Force, Never, Now, PolicyState, Siblings, Wait
 from dray.eviction.replicas import Replicas
 from dray.eviction.settings import POLICY_ANNOTATION, FailurePolicy
@@ -26,7 +26,6 @@ from dray.reconcile import EventRecorder
 EVENT = "EvictionPolicy"
 FAILED_EVENT = "EvictionPolicyFailed"
 HOLD_SECONDS = 30.0
-REFUSED = Backoff(first=1.0, longest=30.0)
 
 
 class Left(NamedTuple):

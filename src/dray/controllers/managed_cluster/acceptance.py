@@ -12,7 +12,12 @@ from typing import Final
 from msgspec.structs import replace
 
 from dray.api.cluster import ManagedCluster
-from dray.api.cluster.managed_cluster import AGENT_ACCOUNT, CLUSTER_NAME_LABEL, CONDITION_HUB_ACCEPTED
+from dray.api.cluster.managed_cluster import (
+    AGENT_ACCOUNT,
+    CLUSTER_NAME_LABEL,
+    CONDITION_HUB_ACCEPTED,
+    REGISTRATION_ROLE,
+)
 from dray.api.conditions import find_condition, with_condition
 from dray.api.generated.coordination import Lease, LeaseSpec
 from dray.api.generated.core import Namespace, ServiceAccount
@@ -22,8 +27,6 @@ from dray.api.times import MicroTime, Time
 from dray.placement.availability import LEASE_NAME
 
 AGENT_GROUP: Final = "system:open-cluster-management:{}"
-REGISTRATION: Final = "open-cluster-management:managedcluster:registration"
-"""The ClusterRole, known to every server, that says what an agent may do in its cluster's namespace."""
 
 NAMESPACE_TAKEN: Final = "NamespaceTaken"
 """The reason of a hub that would accept a cluster, and has no namespace for it."""
@@ -88,7 +91,7 @@ def registration_binding(cluster: ManagedCluster) -> RoleBinding:
         kind="RoleBinding",
         api_version=f"{_RBAC}/v1",
         metadata=_metadata(cluster, f"{_role_name(name)}:registration", name),
-        role_ref=RoleRef(api_group=_RBAC, kind="ClusterRole", name=REGISTRATION),
+        role_ref=RoleRef(api_group=_RBAC, kind="ClusterRole", name=REGISTRATION_ROLE),
         subjects=_agents(name),
     )
 

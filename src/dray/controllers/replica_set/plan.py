@@ -10,10 +10,9 @@ from msgspec.structs import replace
 from dray.api.conditions import READY, find_condition, is_true, with_condition, without_condition
 from dray.api.generated.apps import ReplicaSet, ReplicaSetCondition, ReplicaSetStatus
 from dray.api.generated.core import Pod
-from dray.api.pods import available_at, is_active, is_ready, is_terminating
+from dray.api.pods import DELETION_COST, available_at, is_active, is_ready, is_terminating
 from dray.api.times import Time
 
-DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 REPLICA_FAILURE = "ReplicaFailure"
 MAX_AT_ONCE = 500
 

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from dray.api.generated.core import PersistentVolume, PersistentVolumeClaim, PersistentVolumeClaimStatus
 from dray.api.generated.storage import StorageClass
 from dray.api.references import object_reference
+from dray.api.well_known import PROVISIONED_BY
 
 AVAILABLE: Final = "Available"
 BOUND: Final = "Bound"
@@ -19,7 +20,6 @@ LOST: Final = "Lost"
 
 BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
 BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
-PROVISIONED_BY: Final = "pv.kubernetes.io/provisioned-by"
 PROVISIONER: Final = "volume.kubernetes.io/storage-provisioner"
 OLD_PROVISIONER: Final = "volume.beta.kubernetes.io/storage-provisioner"
 YES: Final = "yes"

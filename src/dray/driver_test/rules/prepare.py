@@ -6,7 +6,8 @@ import asyncio
 import contextlib
 import uuid
 
-from dray.driver_test.kubelet import CallFailed, Reference
+from dray.api.references import ObjectRef
+from dray.driver_test.kubelet import CallFailed
 from dray.driver_test.rule import Broken, NotApplicable, demand, rule
 from dray.driver_test.stage import NAMESPACE, REQUEST
 from dray.driver_test.trial import Trial
@@ -58,7 +59,7 @@ async def prepare_answers_every_claim(trial: Trial) -> None:
     """A node calls once for all claims of a pod (4381-167)."""
     one, two = await trial.claim(), await trial.claim()
     plugin = await trial.plugin()
-    answers = await plugin.prepare([Reference.of(one), Reference.of(two)])
+    answers = await plugin.prepare([ObjectRef.of(one), ObjectRef.of(two)])
     wanted = {one.metadata.uid, two.metadata.uid}
     demand(set(answers) == wanted, f"two claims were asked for, and the answer has {len(answers)} entries")
     await trial.prepared(one, two)
@@ -67,12 +68,12 @@ async def prepare_answers_every_claim(trial: Trial) -> None:
 @rule("Prepare refuses a claim that does not exist, is not allocated, or is another one of the same name")
 async def prepare_refuses_other_claims(trial: Trial) -> None:
     """The driver must look, and compare the uid: nothing may be prepared that was not allocated."""
-    missing = Reference(NAMESPACE, "no-such-claim", str(uuid.uuid4()))
+    missing = ObjectRef(NAMESPACE, "no-such-claim", str(uuid.uuid4()))
     demand(await trial.refused(missing), "a claim that does not exist was prepared")
     unallocated = await trial.unallocated_claim()
-    demand(await trial.refused(Reference.of(unallocated)), "a claim that is not allocated was prepared")
+    demand(await trial.refused(ObjectRef.of(unallocated)), "a claim that is not allocated was prepared")
     claim = await trial.claim()
-    replaced = Reference(claim.metadata.namespace, claim.metadata.name, str(uuid.uuid4()))
+    replaced = ObjectRef(claim.metadata.namespace, claim.metadata.name, str(uuid.uuid4()))
     demand(await trial.refused(replaced), "a claim was prepared whose uid is not the one that was asked for")
 
 
@@ -81,7 +82,7 @@ async def prepare_after_failure(trial: Trial) -> None:
     """A node tries again and again (4381-165)."""
     await trial.plugin()
     claim = await trial.unallocated_claim()
-    demand(await trial.refused(Reference.of(claim)), "a claim that is not allocated was prepared")
+    demand(await trial.refused(ObjectRef.of(claim)), "a claim that is not allocated was prepared")
     await trial.allocate(claim)
     try:
         await trial.prepared(claim)
@@ -105,7 +106,7 @@ async def prepare_concurrently(trial: Trial) -> None:
 async def strange_claims(trial: Trial) -> None:
     """Names and uids are part of paths in many drivers."""
     for uid in STRANGE_UIDS:
-        await trial.refused(Reference(NAMESPACE, "no-such-claim", uid))
+        await trial.refused(ObjectRef(NAMESPACE, "no-such-claim", uid))
     plugin = await trial.plugin()
     try:
         await plugin.prepare([])

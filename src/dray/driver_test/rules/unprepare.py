@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import uuid
 
-from dray.driver_test.kubelet import CallFailed, Reference
+from dray.api.references import ObjectRef
+from dray.driver_test.kubelet import CallFailed
 from dray.driver_test.rule import Broken, demand, rule
 from dray.driver_test.stage import NAMESPACE
 from dray.driver_test.trial import Trial
@@ -23,7 +24,7 @@ async def unprepare_is_idempotent(trial: Trial) -> None:
 async def unprepare_unknown_claim(trial: Trial) -> None:
     """There is nothing to undo; an error would keep a pod from ending."""
     plugin = await trial.plugin()
-    unknown = Reference(NAMESPACE, "never-prepared", str(uuid.uuid4()))
+    unknown = ObjectRef(NAMESPACE, "never-prepared", str(uuid.uuid4()))
     try:
         answers = await plugin.unprepare([unknown])
     except CallFailed as error:
@@ -45,7 +46,7 @@ async def unprepare_deleted_claim(trial: Trial) -> None:
 async def unprepare_after_failure(trial: Trial) -> None:
     """A node cleans up after every attempt."""
     claim = await trial.unallocated_claim()
-    demand(await trial.refused(Reference.of(claim)), "a claim that is not allocated was prepared")
+    demand(await trial.refused(ObjectRef.of(claim)), "a claim that is not allocated was prepared")
     await trial.unprepared(claim)
 
 

@@ -24,6 +24,7 @@ from dray.node.endpoints.callers import Callers
 from dray.node.endpoints.serving_certificate import Serving
 from dray.node.runtime.console import Console, NotThere
 from dray.node.runtime.log_reader import LogOptions
+from dray.process.health import TEXT
 from dray.process.http import Answer, Limits, Listener, Request, Response, Server, Stream
 from dray.streams import port_forward, remote_command
 from dray.streams.sessions import Session
@@ -31,7 +32,6 @@ from dray.streams.sessions import Session
 log = logging.getLogger(__name__)
 
 DEFAULT_PORT: Final = 10250
-TEXT: Final = "text/plain; charset=utf-8"
 MOST_CONNECTIONS: Final = 1000
 PROXY: Final = "proxy"
 _SUBRESOURCES: Final = {"pods": "pods", "healthz": "healthz"}

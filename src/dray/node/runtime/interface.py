@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import msgspec
 
@@ -11,6 +11,8 @@ from dray.api.generated.core import Container, Pod
 
 if TYPE_CHECKING:
     from dray.node.runtime.console import Console
+
+CONFIG_ERROR: Final = "CreateContainerConfigError"
 
 
 class StartFailed(Exception):

@@ -29,7 +29,7 @@ from dray.node.runtime.control_groups import end_pod, end_processes, group_of, r
 from dray.node.runtime.edits import Applied
 from dray.node.runtime.held_inputs import HeldInputs
 from dray.node.runtime.hooks import AFTER, BEFORE, END, ContainerInfo, run_hooks
-from dray.node.runtime.interface import Exit, OnExit, Order, Running, StartFailed
+from dray.node.runtime.interface import CONFIG_ERROR, Exit, OnExit, Order, Running, StartFailed
 from dray.node.runtime.launch import Around, Launch, LaunchFailed
 from dray.node.runtime.log_times import LogTimes
 from dray.node.runtime.machine import Machine, find_machine
@@ -37,7 +37,6 @@ from dray.node.runtime.rights import Refusal, Rights, plan_rights, refusal
 from dray.reconcile import Clock
 
 KILLED: Final = 128 + signal.SIGKILL
-CONFIG_ERROR: Final = "CreateContainerConfigError"
 
 
 class ProcessRuntime:

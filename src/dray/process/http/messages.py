@@ -16,6 +16,7 @@ SMALL_BODY = 64 * 1024
 """A body of this size is let through and dropped if its request is refused, so that the connection can go on."""
 
 JSON = "application/json"
+YAML = "application/yaml"
 
 _REASONS = {
     101: "Switching Protocols",

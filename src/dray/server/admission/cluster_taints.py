@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from dray.api.cluster import ManagedCluster
-from dray.api.cluster.managed_cluster import AGENT_ACCOUNT, TAINT_UNAVAILABLE, TAINT_UNREACHABLE
+from dray.api.cluster.managed_cluster import AGENT_ACCOUNT, AUTOMATIC_TAINTS
 from dray.api.meta import Object
 from dray.server import errors
 from dray.server.admission.chain import Plugin
 from dray.server.engine import Call, Engine
 
-PROTECTED = frozenset({TAINT_UNAVAILABLE, TAINT_UNREACHABLE})
 AGENTS = "system:open-cluster-management"
 
 
 class ClusterTaints(Plugin):
-    """Refuses that an agent adds, changes or removes the taints in PROTECTED."""
+    """Refuses that an agent adds, changes or removes the taints in AUTOMATIC_TAINTS."""
 
     kinds = frozenset({"ManagedCluster"})
 
@@ -36,4 +35,4 @@ def _is_agent(call: Call) -> bool:
 
 
 def _protected(cluster: ManagedCluster) -> set[tuple[str, str, str]]:
-    return {(taint.key, taint.value, taint.effect) for taint in cluster.spec.taints if taint.key in PROTECTED}
+    return {(taint.key, taint.value, taint.effect) for taint in cluster.spec.taints if taint.key in AUTOMATIC_TAINTS}

@@ -7,12 +7,12 @@ from msgspec.structs import replace
 from dray.api.generated.core import Pod, ServiceAccount
 from dray.api.kinds import SERVICE_ACCOUNTS
 from dray.api.meta import Object
+from dray.api.pods import MIRROR_ANNOTATION
 from dray.pod_admission import service_account
 from dray.server import errors
 from dray.server.admission.chain import Plugin
 from dray.server.engine import Call, Engine
 from dray.server.security.pod_references import references
-from dray.validation.pod_claims import MIRROR_ANNOTATION
 
 
 class PodServiceAccount(Plugin):

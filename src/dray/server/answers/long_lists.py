@@ -9,10 +9,10 @@ from dray.api import codec
 from dray.api.registry import Kind
 from dray.api.wire import MEDIA_TYPE
 from dray.process.http import JSON, LongResponse, Request, Response
+from dray.process.http.messages import YAML
 from dray.server import objects
 from dray.server.answers import compression, yaml_answers
 from dray.server.answers.representation import Representation
-from dray.server.answers.yaml_answers import YAML
 from dray.server.engine import Call, Engine
 from dray.server.portions import portions
 from dray.server.protobuf import tables, write

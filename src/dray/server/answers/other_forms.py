@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dray.api.wire import MEDIA_TYPE
 from dray.process.http import JSON, Response
+from dray.process.http.messages import YAML
 from dray.server.answers import yaml_answers
 from dray.server.answers.accepted import ANY_JSON, accepted
-from dray.server.answers.yaml_answers import YAML
 from dray.server.beside import LARGE, Beside
 from dray.server.protobuf import tables, write
 

@@ -7,10 +7,10 @@ from dray.api.meta import ListMeta, ObjectMeta, Status, StatusDetails
 from dray.api.registry import CLUSTER_GROUP, DRAY_GROUP, RESOURCE_GROUP, Kind
 from dray.api.wire import MEDIA_TYPE
 from dray.process.http import JSON, Request, Response
+from dray.process.http.messages import YAML
 from dray.server import errors, objects
 from dray.server.answers.accepted import ANY_JSON, Accepted, accepted
 from dray.server.answers.tables import Tables
-from dray.server.answers.yaml_answers import YAML
 from dray.server.engine import Call, Engine
 from dray.server.protobuf import tables
 from dray.server.strategies import View

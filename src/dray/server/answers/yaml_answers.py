@@ -10,7 +10,6 @@ import msgspec
 import yaml
 from yaml.cyaml import CSafeDumper
 
-YAML = "application/yaml"
 LONG: Final = 4 * 1024
 """Bytes of an answer, or of a list in it, from which on fields or entries are written one by one."""
 _PLAIN = re.compile(r"[A-Za-z_/][A-Za-z0-9_./@%+=() -]*[A-Za-z0-9_./)]|[A-Za-z_/]")

@@ -16,6 +16,7 @@ from dray.api.wire import MEDIA_TYPE as PROTOBUF
 from dray.api.wire import WireError
 from dray.custom import documents as custom_documents
 from dray.custom.kinds import CustomKind
+from dray.process.http.messages import YAML
 from dray.server import errors
 from dray.server.beside import LARGE
 from dray.server.bodies import number_ranges, parts, pod_bodies
@@ -27,7 +28,6 @@ from dray.server.routes import Route
 from dray.validation import to_hub
 
 JSON_TYPES = ("application/json", "")
-YAML_TYPE = "application/yaml"
 LARGE_YAML = 4 * 1024
 """Bytes from which on a body that may be YAML is read beside the loop: each takes as long as a hundred of JSON."""
 LARGE_PROTOBUF = 4 * 1024
@@ -37,7 +37,7 @@ MANY_PARTS = 500
 defaults into one and to say what is wrong with it takes up to twenty microseconds."""
 LARGE_WITH_SELECTORS = 1024
 """The same for objects with selectors, rules or policies in CEL: to compile a kilobyte takes twenty milliseconds."""
-_LARGE_FORMS = {YAML_TYPE: LARGE_YAML, APPLY_PATCH: LARGE_YAML, PROTOBUF: LARGE_PROTOBUF}
+_LARGE_FORMS = {YAML: LARGE_YAML, APPLY_PATCH: LARGE_YAML, PROTOBUF: LARGE_PROTOBUF}
 _SHORT = min(_LARGE_FORMS.values())
 _MAY_SEARCH = (b"matches", b"find", b"pattern", b"\\")
 """What a body has that may have a regular expression in it, plain or escaped: those may take long at any length."""
@@ -90,7 +90,7 @@ def _parse(body: bytes, given: str) -> Any:
             return codec.parse_json(body)
         except codec.DecodeError as error:
             raise errors.bad_request(f"the body is not JSON: {error}") from None
-    if given == YAML_TYPE:
+    if given == YAML:
         return parse_yaml(body)
     if given == PROTOBUF:
         return parse_protobuf(body)

@@ -99,12 +99,17 @@ def _resource(kind: Kind) -> dict[str, Any]:
         "kind": kind.kind,
         "verbs": sorted(kind.verbs),
     }
+    _name_further(entry, kind)
+    entry["storageVersionHash"] = _storage_hash(kind.storage)
+    return entry
+
+
+def _name_further(entry: dict[str, Any], kind: Kind) -> None:
+    """What else kubectl finds a kind by."""
     if kind.short_names:
         entry["shortNames"] = list(kind.short_names)
     if kind.categories:
         entry["categories"] = list(kind.categories)
-    entry["storageVersionHash"] = _storage_hash(kind.storage)
-    return entry
 
 
 def _storage_hash(kind: Kind) -> str:
@@ -135,10 +140,7 @@ def _aggregated(kind: Kind, version: str) -> dict[str, Any]:
         "singularResource": kind.singular,
         "verbs": sorted(kind.verbs),
     }
-    if kind.short_names:
-        entry["shortNames"] = list(kind.short_names)
-    if kind.categories:
-        entry["categories"] = list(kind.categories)
+    _name_further(entry, kind)
     subresources = [
         {
             "subresource": subresource.name,

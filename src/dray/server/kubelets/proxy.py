@@ -9,6 +9,7 @@ from typing import Final, Protocol
 from dray.api.generated.core import Node, Pod
 from dray.api.kinds import NODES, PODS
 from dray.api.nodes import is_simulated
+from dray.process.health import TEXT
 from dray.process.http import Answer, Duplex, Request, Response, Stream, Upgrade, relay
 from dray.server import errors
 from dray.server.engine import Engine
@@ -17,8 +18,8 @@ from dray.server.kubelets.connection import Conversation, KubeletTrust, ask
 from dray.server.kubelets.questions import ATTACH, EXEC, LOG, PORT_FORWARD, Kubelet, Question, kubelet_of, question
 from dray.server.routes import Route
 from dray.streams import remote_command
+from dray.streams.remote_command import VERSION_HEADER
 
-TEXT: Final = "text/plain; charset=utf-8"
 _PASSED_ON: Final = (
     "upgrade",
     "connection",
@@ -27,8 +28,7 @@ _PASSED_ON: Final = (
     "sec-websocket-protocol",
     "sec-websocket-extensions",
 )
-_PASSED_BACK: Final = ("sec-websocket-accept", "sec-websocket-protocol", "x-stream-protocol-version")
-_STREAM_VERSIONS: Final = "x-stream-protocol-version"
+_PASSED_BACK: Final = ("sec-websocket-accept", "sec-websocket-protocol", VERSION_HEADER)
 
 
 class Kubelets(Protocol):
@@ -122,7 +122,7 @@ def _headers(request: Request) -> tuple[tuple[str, str], ...]:
     """Those of the request that say which protocol is wanted; none that says who asks."""
     passed = [(name.title(), request.header(name)) for name in _PASSED_ON if request.header(name)]
     # Kubelets look at each of these headers, and not into them.
-    versions = [one.strip() for one in request.header(_STREAM_VERSIONS).split(",") if one.strip()]
+    versions = [one.strip() for one in request.header(VERSION_HEADER).split(",") if one.strip()]
     return (*passed, *(("X-Stream-Protocol-Version", one) for one in versions))
 
 

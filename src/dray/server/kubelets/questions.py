@@ -11,7 +11,7 @@ import msgspec
 from dray.api.field import FieldError, invalid
 from dray.api.generated.core import Node, Pod
 from dray.api.kinds import PODS
-from dray.api.nodes import SERVING_CERTIFICATE
+from dray.api.nodes import SERVING_CERTIFICATE, WEBSOCKETS
 from dray.api.times import Time
 from dray.server import errors
 
@@ -19,7 +19,6 @@ LOG: Final = "log"
 EXEC: Final = "exec"
 ATTACH: Final = "attach"
 PORT_FORWARD: Final = "portforward"
-WEBSOCKETS: Final = "ExtendWebSocketsToKubelet"
 DEFAULT_PORT: Final = 10250
 
 _ADDRESSES: Final = ("Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP")

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 from dray.api.generated.core import Pod
+from dray.process.health import TEXT
 from dray.process.http import Stream
 from dray.server import errors
-
-TEXT = "text/plain; charset=utf-8"
 
 
 def log(pod: Pod, container: str) -> Stream:

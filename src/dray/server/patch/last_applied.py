@@ -10,13 +10,13 @@ from typing import Any
 
 import msgspec
 
+from dray.api.well_known import LAST_APPLIED
 from dray.server.patch import check, fields
 from dray.server.patch.compare import compare
 from dray.server.patch.entries import Owner
 from dray.server.patch.fields import FieldSet
 from dray.server.patch.managed import Write
 
-ANNOTATION = "kubectl.kubernetes.io/last-applied-configuration"
 MANAGER = "kubectl"
 _MAX_ANNOTATIONS = 256 * 1024
 
@@ -32,17 +32,17 @@ def not_allowed(conflicts: dict[Owner, FieldSet], live: dict[str, Any], write: W
 
 def sync(new: dict[str, Any], applied: dict[str, Any], write: Write) -> dict[str, Any]:
     """The object with the annotation, if it has one, saying what kubectl now applied."""
-    if write.manager != MANAGER or not _annotations(new).get(ANNOTATION):
+    if write.manager != MANAGER or not _annotations(new).get(LAST_APPLIED):
         return new
-    annotations = {**_annotations(new), ANNOTATION: _encode(applied)}
+    annotations = {**_annotations(new), LAST_APPLIED: _encode(applied)}
     if sum(len(key) + len(value) for key, value in annotations.items()) > _MAX_ANNOTATIONS:
-        del annotations[ANNOTATION]
+        del annotations[LAST_APPLIED]
     return {**new, "metadata": {**new["metadata"], "annotations": annotations}}
 
 
 def _still_as_applied(live: dict[str, Any], write: Write) -> FieldSet:
     """The fields of the annotation that the live object still has with the same values."""
-    applied = _decode(_annotations(live).get(ANNOTATION))
+    applied = _decode(_annotations(live).get(LAST_APPLIED))
     if applied is None or applied.get("apiVersion") != write.api_version:
         return {}
     if any(check.problems(write.shape, applied)):
@@ -68,7 +68,7 @@ def _decode(text: Any) -> dict[str, Any] | None:
 
 
 def _encode(applied: dict[str, Any]) -> str:
-    annotations = {name: value for name, value in _annotations(applied).items() if name != ANNOTATION}
+    annotations = {name: value for name, value in _annotations(applied).items() if name != LAST_APPLIED}
     metadata = {name: value for name, value in applied["metadata"].items() if name != "annotations"}
     if annotations:
         metadata["annotations"] = annotations

@@ -20,7 +20,7 @@ MOST_FIELDS = 200_000
 """What one body may hold, so that a few bytes per field cannot become much memory."""
 DEEPEST = 200
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def decode(body: bytes) -> dict[str, Any]:
@@ -163,7 +163,7 @@ def _time(value: Any, *, spec: str = "seconds") -> str | None:
     if not value.ListFields():
         return None
     try:
-        when = _EPOCH + timedelta(seconds=value.seconds, microseconds=value.nanos // 1000)
+        when = EPOCH + timedelta(seconds=value.seconds, microseconds=value.nanos // 1000)
     except OverflowError:
         raise WireError("a time is out of range") from None
     return when.isoformat(timespec=spec).replace("+00:00", "Z")

@@ -16,12 +16,12 @@ from typing import Final
 import msgspec
 
 from dray.api import registry, schema
+from dray.api.schema.facts import META_PACKAGE
 
 VALUES = frozenset(
     ("text", "int", "bool", "double", "bytes", "time", "microtime", "quantity", "json", "int-or-string", "texts")
 )
 """Types that are no messages in JSON."""
-META = "io.k8s.apimachinery.pkg.apis.meta.v1"
 _FOLDER = Path(__file__).with_name("numbers")
 _PACKAGES: Final = frozenset(path.stem for path in _FOLDER.glob("*.txt"))
 _OF_ALL_GROUPS = frozenset(("DeleteOptions", "CreateOptions", "UpdateOptions", "PatchOptions", "Status", "WatchEvent"))
@@ -88,11 +88,11 @@ def flat(name: str) -> dict[str, Field]:
 def name_of(api_version: str, kind: str) -> str:
     """The full name of the message of a kind, or of a list of it. Raises UnknownMessage."""
     group, version = registry.split_api_version(api_version)
-    in_package = META if kind in _OF_ALL_GROUPS else schema.package_of(group, version)
+    in_package = META_PACKAGE if kind in _OF_ALL_GROUPS else schema.package_of(group, version)
     if kind in package(in_package):
         return f"{in_package}.{kind}"
-    if api_version in _OF_META and kind in package(META):
-        return f"{META}.{kind}"
+    if api_version in _OF_META and kind in package(META_PACKAGE):
+        return f"{META_PACKAGE}.{kind}"
     raise UnknownMessage(api_version, kind)
 
 

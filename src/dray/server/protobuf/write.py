@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Iterable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import cache
 from typing import Any
 
 import msgspec
 
 from dray.api import schema
+from dray.api.schema.facts import META_PACKAGE
 from dray.api.text_memory import remember_texts
 from dray.api.wire import MAGIC, bytes_field
 from dray.server.protobuf import tables
 from dray.server.protobuf.descriptors import RECURSIVE, identifier, message_class
-from dray.server.protobuf.tables import META, Field
+from dray.server.protobuf.read import EPOCH
+from dray.server.protobuf.tables import Field
 
 Change = Callable[[Any], Any]
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SECOND = timedelta(seconds=1)
 _NO_ENCODING = bytes_field(3, b"") + bytes_field(4, b"")
 
@@ -105,7 +106,7 @@ def _items_of(name: str) -> Field | None:
 
 def _joined(metadata: msgspec.Raw | bytes, field: Field, items: Iterable[msgspec.Raw | bytes]) -> bytes:
     decode, of = msgspec.json.decode, field.type
-    parts = [bytes_field(1, encode(f"{META}.ListMeta", decode(metadata)))]
+    parts = [bytes_field(1, encode(f"{META_PACKAGE}.ListMeta", decode(metadata)))]
     parts += [bytes_field(field.number, encode(of, decode(item))) for item in items]
     return b"".join(parts)
 
@@ -213,7 +214,7 @@ def _alternative(kind: str) -> Change:
 
 @remember_texts(4096)
 def _time(text: str) -> dict[str, int]:
-    since = datetime.fromisoformat(text) - _EPOCH
+    since = datetime.fromisoformat(text) - EPOCH
     return {"seconds": since // _SECOND, "nanos": since.microseconds * 1000}
 
 

@@ -18,6 +18,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from dray.api.generated.certificates import CertificateSigningRequestSpec
 from dray.server.security.certificate_subjects import common_name
+from dray.server.security.identity import NODE_PREFIX, NODES
 
 CLIENT = "kubernetes.io/kube-apiserver-client"
 KUBELET_CLIENT = "kubernetes.io/kube-apiserver-client-kubelet"
@@ -30,9 +31,6 @@ SHORTEST = dt.timedelta(minutes=10)
 SIGNATURE, ENCIPHERMENT = "digital signature", "key encipherment"
 CLIENT_AUTH, SERVER_AUTH = "client auth", "server auth"
 _PURPOSES = {CLIENT_AUTH: ExtendedKeyUsageOID.CLIENT_AUTH, SERVER_AUTH: ExtendedKeyUsageOID.SERVER_AUTH}
-
-_NODES = "system:nodes"
-_NODE = "system:node:"
 
 
 def refusal(spec: CertificateSigningRequestSpec, request: x509.CertificateSigningRequest) -> str:
@@ -49,13 +47,13 @@ def refusal(spec: CertificateSigningRequestSpec, request: x509.CertificateSignin
 
 
 def _node_refusal(request: x509.CertificateSigningRequest, usages: set[str], *, serves: bool) -> str:
-    if organisations(request) != [_NODES]:
-        return f"subject organization is not {_NODES}"
+    if organisations(request) != [NODES]:
+        return f"subject organization is not {NODES}"
     why = _names_refusal(request, serves=serves)
     if why:
         return why
-    if not common_name(request).startswith(_NODE):
-        return f"subject common name does not begin with {_NODE}"
+    if not common_name(request).startswith(NODE_PREFIX):
+        return f"subject common name does not begin with {NODE_PREFIX}"
     needed = {SIGNATURE, SERVER_AUTH if serves else CLIENT_AUTH}
     if usages not in (needed, needed | {ENCIPHERMENT}):
         return f"usages did not match {sorted(needed | {ENCIPHERMENT})}"

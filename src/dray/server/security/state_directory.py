@@ -12,9 +12,9 @@ import stat
 from pathlib import Path
 
 from dray.files import is_trusted
+from dray.files.directory import OTHERS_WRITE
 
 MAX_FILE_BYTES = 1024 * 1024
-_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _OURS = ("data.mdb", "pki")
 """What tells a state directory from one that somebody has for something else, too."""
@@ -49,7 +49,7 @@ class StateDirectory:
             return
         # An empty directory is one that was made for us; one with content may be somebody's home or /tmp.
         is_ours = any((self.path / name).exists() for name in _OURS) or not any(self.path.iterdir())
-        can = "written" if found.st_mode & _OTHERS_WRITE else "read"
+        can = "written" if found.st_mode & OTHERS_WRITE else "read"
         if not is_ours or (can == "written" and any(self.path.iterdir())):
             raise StateDirectoryError(
                 f"{self.path} can be {can} by other users (mode {stat.S_IMODE(found.st_mode):04o}), and it will hold "

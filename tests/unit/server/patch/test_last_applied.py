@@ -9,9 +9,9 @@ import pytest
 
 import builders
 from dray.api import schema
+from dray.api.well_known import LAST_APPLIED
 from dray.server.patch.apply import apply
 from dray.server.patch.errors import ConflictsError
-from dray.server.patch.last_applied import ANNOTATION
 from dray.server.patch.managed import Write, track_update
 
 CLASS = schema.for_kind("resource.k8s.io", "v1", "DeviceClass")
@@ -24,7 +24,7 @@ def device_class(**labels: str) -> dict[str, Any]:
 def from_the_client(annotation: str, **labels: str) -> dict[str, Any]:
     """An object as it is stored after `kubectl apply` without `--server-side`."""
     live = device_class(**labels)
-    live["metadata"]["annotations"] = {ANNOTATION: annotation}
+    live["metadata"]["annotations"] = {LAST_APPLIED: annotation}
     managed = track_update(None, live, Write(CLASS, "kubectl-client-side-apply", "2026-06-01T12:00:00Z"))
     live["metadata"]["managedFields"] = managed
     return live
@@ -38,8 +38,8 @@ def test_kubectl_takes_over_what_it_applied() -> None:
     live = from_the_client(json.dumps(device_class(a="1")), a="1")
     new, managed = apply(live, device_class(a="2"), write())
     assert new["metadata"]["labels"] == {"a": "2"}
-    assert json.loads(new["metadata"]["annotations"][ANNOTATION]) == device_class(a="2")
-    assert new["metadata"]["annotations"][ANNOTATION].endswith("\n")
+    assert json.loads(new["metadata"]["annotations"][LAST_APPLIED]) == device_class(a="2")
+    assert new["metadata"]["annotations"][LAST_APPLIED].endswith("\n")
     assert managed[0]["fieldsV1"]["f:metadata"] == {"f:labels": {"f:a": {}}}
 
 

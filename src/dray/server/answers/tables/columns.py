@@ -13,6 +13,7 @@ from dray.api.times import MicroTime, Time
 Cell = str | int | float | None
 NONE = "<none>"
 UNKNOWN = "<unknown>"
+UNSET = "<unset>"
 
 
 class Column(msgspec.Struct, frozen=True):

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from dray.server.answers.tables.columns import AGE, NAME, NONE, Column, text
+from dray.server.answers.tables.columns import AGE, NAME, NONE, UNSET, Column, text
 from dray.server.answers.tables.networking import selector_text
-
-UNSET = "<unset>"
 
 
 def _param_kind(policy: Any) -> str:

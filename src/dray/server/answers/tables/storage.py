@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from dray.server.answers.tables.columns import AGE, NAME, NONE, Column, text
+from dray.server.answers.tables.columns import AGE, NAME, NONE, UNSET, Column, text
 from dray.server.answers.tables.services import access_modes
-
-UNSET = "<unset>"
 
 
 def _claim(volume: Any) -> str:

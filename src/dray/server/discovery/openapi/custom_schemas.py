@@ -6,11 +6,11 @@ from typing import Any
 
 from dray.api import codec
 from dray.api.registry import Kind
+from dray.api.schema.facts import META_PACKAGE
 from dray.custom.kinds import CustomKind
 from dray.server.discovery.openapi.schemas import Dialect, Schema
 
-META = "io.k8s.apimachinery.pkg.apis.meta.v1"
-USED = (f"{META}.ObjectMeta", f"{META}.ListMeta")
+USED = (f"{META_PACKAGE}.ObjectMeta", f"{META_PACKAGE}.ListMeta")
 """The definitions that those of custom resources refer to."""
 
 _ALTERNATIVES = ("allOf", "anyOf", "oneOf", "not")
@@ -53,7 +53,7 @@ def _names() -> Schema:
 
 
 def _reference(dialect: Dialect, name: str, description: str) -> Schema:
-    found = dialect.reference(f"{META}.{name}")
+    found = dialect.reference(f"{META_PACKAGE}.{name}")
     return {"description": description, **({"allOf": [found]} if dialect.wrap_references else found)}
 
 

@@ -15,9 +15,9 @@ import msgspec
 
 from dray.api import registry, schema
 from dray.api.schema import Definition, Property
+from dray.api.schema.facts import META_PACKAGE
 from dray.server.discovery.openapi.field_texts import COMMON, OF_CLUSTERS, OF_DEVICES
 
-_META = "io.k8s.apimachinery.pkg.apis.meta.v1"
 _PYTHON_NAME = re.compile(r"\b[a-z]+(?:_[a-z0-9]+)+\b")
 _REQUIREMENT = re.compile(r" \([A-Z0-9]+-[0-9][0-9., -]*\)")  # says more to us than to users
 _WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z]|\d|s?$)s?|[A-Z]?[a-z]+|[A-Z]+|\d+")
@@ -27,7 +27,10 @@ _WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z]|\d|s?$)s?|[A-Z]?[a-z]+|[A-Z]+|\d+")
 def _modules() -> dict[str, tuple[str, ...]]:
     """Where the hand-written structs of a package of definitions are, in the order to look."""
     resource, cluster = registry.RESOURCE_GROUP, registry.CLUSTER_GROUP
-    found: dict[str, tuple[str, ...]] = {_META: ("dray.api.meta",), "io.k8s.api.core.v1": ("dray.api.node_selector",)}
+    found: dict[str, tuple[str, ...]] = {
+        META_PACKAGE: ("dray.api.meta",),
+        "io.k8s.api.core.v1": ("dray.api.node_selector",),
+    }
     for version in registry.VERSION_ORDER:
         found[schema.package_of(cluster, version)] = ("dray.api.cluster",)
         found[schema.package_of(resource, version)] = ("dray.api.resource",)

@@ -9,17 +9,17 @@ import msgspec
 from dray.api import schema
 from dray.api.registry import CLUSTER_GROUP, DRAY_GROUP, Kind, Subresource
 from dray.api.schema import GroupVersionKind
+from dray.api.schema.facts import META_PACKAGE
 from dray.server.answers.representation import returns_deleted
 from dray.server.discovery.openapi import custom_schemas, parameters
 from dray.server.discovery.openapi.parameters import Parameter
 from dray.server.patch.formats import FORMATS, STRATEGIC_PATCH
 from dray.server.routes import served_subresources
 
-META = "io.k8s.apimachinery.pkg.apis.meta.v1"
-STATUS = f"{META}.Status"
-PATCH_BODY = f"{META}.Patch"
-DELETE_OPTIONS = f"{META}.DeleteOptions"
-RESOURCE_LIST = f"{META}.APIResourceList"
+STATUS = f"{META_PACKAGE}.Status"
+PATCH_BODY = f"{META_PACKAGE}.Patch"
+DELETE_OPTIONS = f"{META_PACKAGE}.DeleteOptions"
+RESOURCE_LIST = f"{META_PACKAGE}.APIResourceList"
 
 _ANSWERED_WITH_STATUS = frozenset({"Binding", "Eviction"})
 """Kinds that are posted to have something done, and never read."""

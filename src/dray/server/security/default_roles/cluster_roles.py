@@ -4,6 +4,7 @@ An agent's rights to its own ManagedCluster are in a role per cluster, made by t
 it may do in its cluster's namespace is the same for all, and here.
 """
 
+from dray.api.cluster.managed_cluster import REGISTRATION_ROLE
 from dray.server.security.default_roles.building import (
     CLUSTER,
     CORE,
@@ -15,12 +16,10 @@ from dray.server.security.default_roles.building import (
     rule,
 )
 
-REGISTRATION = "open-cluster-management:managedcluster:registration"
-
 _AGENT = (rule(f"{READ} patch update", LEASES, "leases"), EVENTS)
 
 OBJECTS = (
-    cluster_role(REGISTRATION, *_AGENT),
+    cluster_role(REGISTRATION_ROLE, *_AGENT),
     *controller(
         "placement-controller",
         rule(
