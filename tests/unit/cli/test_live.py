@@ -1,11 +1,15 @@
-"""What is said of servers that are not dray's."""
+"""What is said of servers that are not dray's, and of those that say nothing."""
 
 from __future__ import annotations
 
+import json
+import socket
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from commands import run_here
 from dray.api.generated.coordination import Lease, LeaseSpec
 from dray.api.kinds import LEASES
 from dray.api.meta import ObjectMeta
@@ -60,3 +64,23 @@ async def test_controllers_of_dray_on_such_a_server_may_keep_an_end(capsys: pyte
     said = "it ends at 12:00 if taint-expiry-controller is among dray's controllers, who have lease dray-system/"
     assert said in capsys.readouterr().err
     assert await live.tell_end(client, "12:00") == ", marked to end at 12:00"
+
+
+@pytest.mark.parametrize("command", [("doctor",), ("top", "--once")])
+def test_a_server_that_does_not_answer_is_told_alike_by_all_commands(
+    command: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dray.client.transport.REQUEST_SECONDS", 0.1)
+    kubeconfig = tmp_path / "kubeconfig"
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        server = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        found = {
+            "clusters": [{"name": "x", "cluster": {"server": server}}],
+            "contexts": [{"name": "x", "context": {"cluster": "x", "user": "x"}}],
+            "users": [{"name": "x", "user": {}}],
+            "current-context": "x",
+        }
+        kubeconfig.write_text(json.dumps(found))
+        done = run_here(*command, "--kubeconfig", kubeconfig)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"dray: {server} does not answer")

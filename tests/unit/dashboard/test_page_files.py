@@ -43,3 +43,12 @@ def test_the_page_is_typed() -> None:
     command = [compiler, "-p", str(ROOT / "tools" / "page_types.json")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
+
+
+def test_dark_colours_are_the_same_for_those_who_chose_them_and_for_those_whose_system_is_dark() -> None:
+    style = static_files.load()["style.css"].data.decode()
+    chosen = re.search(r'^:root\[data-theme="dark"\] \{(.*?)\}', style, re.S | re.M)
+    of_system = re.search(r':root:not\(\[data-theme="light"\]\) \{(.*?)\}', style, re.S)
+    assert chosen is not None
+    assert of_system is not None
+    assert chosen[1].split() == of_system[1].split()
