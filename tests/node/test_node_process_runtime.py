@@ -119,7 +119,11 @@ async def test_init_containers_come_first_and_sidecars_go_on() -> None:
                 "restartPolicy": "Always",
             },
         ]
-        await world.pod("p", initContainers=init, containers=shell(f"sleep 0.3; echo main >>{order}"))
+        await world.pod(
+            "p",
+            initContainers=init,
+            containers=shell(f"until grep side {order}; do sleep 0.1; done; echo main >>{order}"),
+        )
         await world.phase("p", "Succeeded")
         assert order.read_text().split() == ["first", "side", "main"]
 
@@ -252,8 +256,9 @@ async def test_a_hook_that_takes_too_long_ends_with_all_that_it_started(tmp_path
     pids = tmp_path / "pids"
     script = f"sleep 600 & echo $! >{pids}; wait"
     slow = Hook(hook_name="createRuntime", path="/bin/sh", args=("sh", "-c", script), timeout=1)
-    with pytest.raises(StartFailed, match="did not end in 1 s"):
-        await run_hooks((slow,), ("createRuntime",), info)
+    while not pids.exists():  # a second may be too short for a shell to get there
+        with pytest.raises(StartFailed, match="did not end in 1 s"):
+            await run_hooks((slow,), ("createRuntime",), info)
     child = int(pids.read_text())
     while alive(child):
         await asyncio.sleep(0.01)

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from dray.process.http import Answer, Limits, Listener, Request, Response, Server, Stream
-from patience import LOOK_SECONDS, PATIENCE
+from patience import LOOK_SECONDS, PATIENCE, eventually_async
 
 
 async def endless(_request: Request) -> AsyncIterator[bytes]:
@@ -18,7 +18,11 @@ async def endless(_request: Request) -> AsyncIterator[bytes]:
         await asyncio.sleep(0)
 
 
+_begun: list[str] = []
+
+
 async def answer(request: Request) -> Answer:
+    _begun.append(request.path)
     if request.path == "/slow":
         await asyncio.sleep(0.3)
     if request.path == "/stream":
@@ -90,13 +94,13 @@ async def test_a_request_that_takes_long_to_answer_is_not_idle() -> None:
 
 async def test_too_many_connections_are_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dray.process.http.places.SHARE", 1.0)  # as if each had another address
-    async with http_server(Limits(connections=3)) as (_server, port):
+    async with http_server(Limits(connections=3)) as (server, port):
         kept = [await connect(port, b"") for _ in range(3)]
-        await asyncio.sleep(0.05)
+        await eventually_async(lambda: server.connection_count == 3)
         reader, _ = await connect(port, b"")
         assert (await reader.read()).startswith(b"HTTP/1.1 503")
         kept[0][1].close()
-        await asyncio.sleep(0.05)
+        await eventually_async(lambda: server.connection_count == 2)
         reader, _ = await connect(port, b"GET / HTTP/1.1\r\n\r\n")
         assert (await reader.readuntil(b"{}")).startswith(b"HTTP/1.1 200")
 
@@ -113,7 +117,8 @@ async def test_a_stream_that_nobody_reads_is_cut_off() -> None:
 
 async def test_stopping_lets_requests_finish_and_refuses_new_ones() -> None:
     async with http_server(Limits()) as (server, port):
+        _begun.clear()
         reader, _ = await connect(port, b"GET /slow HTTP/1.1\r\n\r\n")
-        await asyncio.sleep(0.05)
-        await server.stop(2.0)
+        await eventually_async(lambda: _begun)
+        await server.stop(PATIENCE)
         assert (await reader.read()).startswith(b"HTTP/1.1 200")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -47,10 +48,10 @@ async def test_a_loop_that_only_waited_was_not_at_work(caplog: pytest.LogCapture
         await asyncio.sleep(0.3)
     finally:
         watchdog.stop()
-    stood = [record.args for record in caplog.records if "stood still" in record.message]
-    assert len(stood) == 1
-    held_up, at_work = stood[0]  # type: ignore[misc]
-    assert at_work < held_up / 2  # type: ignore[operator]
+    stood: list[Any] = [record.args for record in caplog.records if "stood still" in record.message]
+    held_up, at_work = max(stood)  # the machine may have held it up for a while, too
+    assert held_up >= 1.0
+    assert at_work < held_up / 2
 
 
 async def test_one_stall_is_told_of_once(caplog: pytest.LogCaptureFixture) -> None:
