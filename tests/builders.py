@@ -194,6 +194,11 @@ def slice_patch(name: str, attributes: Manifest, **criteria: Any) -> Manifest:
     return manifest(V1ALPHA3, "ResourceSlicePatch", name, spec={"devices": devices})
 
 
+def pod_template(labels: Mapping[str, str], **spec: Any) -> Manifest:
+    """What pods with labels and one container are made from."""
+    return {"metadata": {"labels": dict(labels)}, "spec": {"containers": [container()], **spec}}
+
+
 def workload(
     name: str = "web",
     replicas: Any = None,
@@ -206,6 +211,6 @@ def workload(
 ) -> Manifest:
     """A Deployment, or something like it, of pods with one container."""
     labels = {"app": name}
-    template = {"metadata": {"labels": labels}, "spec": {"containers": containers or [container()]}}
+    template = pod_template(labels, **({"containers": containers} if containers else {}))
     full = given({"replicas": replicas, "selector": {"matchLabels": labels}, "template": template, **spec})
     return manifest("apps/v1", kind, name, namespace, meta=meta, spec=full)

@@ -6,18 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from patience import eventually
-from peer_world import Body, World
+from peer_world import Body, World, with_image
 
 INDEX = "batch.kubernetes.io/job-completion-index"
 STORAGE = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
-
-
-def _names(world: World) -> list[str]:
-    return sorted(one["metadata"]["name"] for one in world.live())
-
-
-def _image(name: str) -> Body:
-    return {"spec": {"template": {"spec": {"containers": [{"name": "c", "image": name}]}}}}
 
 
 def _images(world: World) -> list[str]:
@@ -187,7 +179,7 @@ def an_indexed_job_grows_and_shrinks(world: World) -> None:
 def a_deployment_may_replace_all_at_once(world: World) -> None:
     path = world.workload("Deployment", {"replicas": 2, "strategy": {"type": "Recreate"}})
     world.at_work(lambda: world.condition(path, "Available"), "it is not available")
-    world.merge(path, _image("j"))
+    world.merge(path, with_image("j"))
     eventually(lambda: not world.live(), "old pods go on")
     eventually(lambda: all("deletionTimestamp" in one["metadata"] for one in world.get("pods")["items"]))
     world.at_work(lambda: _images(world) == ["j", "j"], "new ones did not come")
@@ -201,7 +193,7 @@ def a_paused_deployment_keeps_its_template(world: World) -> None:
     world.at_work(lambda: world.condition(path, "Available"), "it did not go on")
     world.merge(path, {"spec": {"paused": True}})
     eventually(lambda: _reason(world, path, "Progressing") == "DeploymentPaused", "it does not say so")
-    world.merge(path, {**_image("j"), "spec": {**_image("j")["spec"], "replicas": 3}})
+    world.merge(path, {**with_image("j"), "spec": {**with_image("j")["spec"], "replicas": 3}})
     world.at_work(lambda: _images(world) == ["i", "i", "i"], "it was not scaled")
     world.merge(path, {"spec": {"paused": False}})
     eventually(lambda: _reason(world, path, "Progressing") != "DeploymentPaused", "it does not say so")
@@ -219,7 +211,7 @@ def old_templates_are_forgotten(world: World) -> None:
     path = world.workload("Deployment", {"replicas": 1, "revisionHistoryLimit": 1})
     for image in ("i", "j", "k", "l"):
         wanted = [image]
-        world.merge(path, _image(image))
+        world.merge(path, with_image(image))
         world.at_work(lambda: _images(world) == wanted and world.condition(path, "Available"), "it did not roll out")  # noqa: B023  # used before the next one
     world.at_work(
         lambda: len(world.get("replicasets", root="/apis/apps/v1")["items"]) == 2, "old ReplicaSets are still there"
@@ -231,7 +223,7 @@ def a_rollout_that_is_scaled_keeps_its_shares(world: World) -> None:
     strategy = {"type": "RollingUpdate", "rollingUpdate": rolling}
     path = world.workload("Deployment", {"replicas": 4, "strategy": strategy})
     world.at_work(lambda: _status(world, path).get("availableReplicas") == 4, "it is not available")
-    world.merge(path, _image("j"))
+    world.merge(path, with_image("j"))
     eventually(lambda: _images(world) == ["i"] * 4 + ["j"] * 2, "it did not begin")
     eventually(lambda: _status(world, path).get("replicas") == 6, "it is not counted")
     world.merge(path, {"spec": {"replicas": 10}})
@@ -253,9 +245,9 @@ def a_refused_pod_is_told_of(world: World) -> None:
 def numbers_may_begin_later(world: World) -> None:
     policy = {"podManagementPolicy": "Parallel", "serviceName": "w"}
     path = world.workload("StatefulSet", {"replicas": 2, "ordinals": {"start": 5}, **policy})
-    eventually(lambda: _names(world) == ["w-5", "w-6"])
+    eventually(lambda: world.live_names() == ["w-5", "w-6"])
     world.merge(path, {"spec": {"ordinals": {"start": 6}}})
-    world.at_work(lambda: _names(world) == ["w-6", "w-7"], "they did not move")
+    world.at_work(lambda: world.live_names() == ["w-6", "w-7"], "they did not move")
 
 
 def storage_goes_with_its_number(world: World) -> None:
@@ -281,7 +273,7 @@ def a_stateful_set_is_replaced_by_hand(world: World) -> None:
     strategy = {"type": "OnDelete"}
     path = world.workload("StatefulSet", {"replicas": 2, "serviceName": "w", "updateStrategy": strategy})
     world.at_work(lambda: _status(world, path).get("availableReplicas") == 2, "not all are there")
-    world.merge(path, _image("j"))
+    world.merge(path, with_image("j"))
     eventually(lambda: _status(world, path).get("updateRevision") != _status(world, path).get("currentRevision"))
     assert _images(world) == ["i", "i"]
     world.kill("w-0")
@@ -296,14 +288,14 @@ def ready_is_not_available_at_once(world: World) -> None:
     world.server.ask("PATCH", told, {"status": status}, "application/strategic-merge-patch+json")
     eventually(lambda: _status(world, path).get("readyReplicas") == 1, "it is not ready")
     assert not _status(world, path).get("availableReplicas")
-    assert _names(world) == ["w-0"]
+    assert world.live_names() == ["w-0"]
 
 
 def a_daemon_set_surges(world: World) -> None:
     strategy = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
     path = world.workload("DaemonSet", {"updateStrategy": strategy})
     world.at_work(lambda: _status(world, path).get("numberAvailable") == 2, "not all are there")
-    world.merge(path, _image("j"))
+    world.merge(path, with_image("j"))
     eventually(lambda: _images(world) == ["i", "i", "j"], "there is no new one beside an old one")
     world.at_work(lambda: _images(world) == ["j", "j"], "it was not updated")
 
@@ -311,9 +303,9 @@ def a_daemon_set_surges(world: World) -> None:
 def a_daemon_that_failed_is_replaced(world: World) -> None:
     path = world.workload("DaemonSet", {})
     world.at_work(lambda: _status(world, path).get("numberAvailable") == 2, "not all are there")
-    name = _names(world)[0]
+    name = world.live_names()[0]
     world.report(name, "Failed")
-    _while_pods_go(world, lambda: name not in _names(world) and len(world.live()) == 2, "it was not replaced")
+    _while_pods_go(world, lambda: name not in world.live_names() and len(world.live()) == 2, "it was not replaced")
     events = world.get("events")["items"]
     assert "FailedDaemonPod" in {one["reason"] for one in events if one["involvedObject"]["kind"] == "DaemonSet"}
 

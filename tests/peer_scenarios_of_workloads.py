@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from patience import eventually
-from peer_world import RESOURCE, Body, World
+from peer_world import RESOURCE, Body, World, with_image
 
 
 def a_pod_that_goes_is_replaced(world: World) -> None:
@@ -13,7 +13,7 @@ def a_pod_that_goes_is_replaced(world: World) -> None:
     eventually(lambda: len(world.live()) == 2)
     gone = world.live()[0]["metadata"]["name"]
     world.kill(gone)
-    eventually(lambda: len(world.live()) == 2 and gone not in _names(world), "it was not replaced")
+    eventually(lambda: len(world.live()) == 2 and gone not in world.live_names(), "it was not replaced")
 
 
 def a_workload_is_scaled(world: World) -> None:
@@ -33,31 +33,23 @@ def a_replication_controller_has_pods(world: World) -> None:
     eventually(lambda: len(world.live()) == 2)
 
 
-def _names(world: World) -> list[str]:
-    return sorted(one["metadata"]["name"] for one in world.live())
-
-
 def _images(world: World) -> set[str]:
     return {one["spec"]["containers"][0]["image"] for one in world.live()}
-
-
-def _image(name: str) -> Body:
-    return {"spec": {"template": {"spec": {"containers": [{"name": "c", "image": name}]}}}}
 
 
 def a_deployment_rolls_out(world: World) -> None:
     path = world.workload("Deployment", {"replicas": 2})
     world.at_work(lambda: world.condition(path, "Available"), "it is not available")
-    world.merge(path, _image("j"))
+    world.merge(path, with_image("j"))
     world.at_work(lambda: _images(world) == {"j"} and len(world.live()) == 2, "it did not roll out")
 
 
 def a_deployment_goes_back(world: World) -> None:
     path = world.workload("Deployment", {"replicas": 1})
     world.at_work(lambda: world.condition(path, "Available"), "it is not available")
-    world.merge(path, _image("j"))
+    world.merge(path, with_image("j"))
     world.at_work(lambda: _images(world) == {"j"}, "it did not roll out")
-    world.merge(path, _image("i"))
+    world.merge(path, with_image("i"))
     world.at_work(lambda: _images(world) == {"i"}, "it did not go back")
     revision = "deployment.kubernetes.io/revision"
     eventually(lambda: world.server.ask("GET", path)["metadata"]["annotations"].get(revision) == "3")
@@ -67,14 +59,14 @@ def a_deployment_goes_back(world: World) -> None:
 def one_pod_of_a_stateful_set_comes_after_the_other(world: World) -> None:
     world.workload("StatefulSet", {"replicas": 2, "serviceName": "w"})
     eventually(lambda: world.node_of("w-0"))
-    assert _names(world) == ["w-0"]
+    assert world.live_names() == ["w-0"]
     world.report("w-0", "Running")
-    eventually(lambda: _names(world) == ["w-0", "w-1"], "the second did not come")
+    eventually(lambda: world.live_names() == ["w-0", "w-1"], "the second did not come")
 
 
 def a_parallel_stateful_set_does_not_wait(world: World) -> None:
     world.workload("StatefulSet", {"replicas": 3, "serviceName": "w", "podManagementPolicy": "Parallel"})
-    eventually(lambda: _names(world) == ["w-0", "w-1", "w-2"])
+    eventually(lambda: world.live_names() == ["w-0", "w-1", "w-2"])
 
 
 def a_stateful_set_keeps_names_and_gets_devices(world: World) -> None:
@@ -92,7 +84,7 @@ def a_stateful_set_updates_above_its_partition(world: World) -> None:
     strategy = {"type": "RollingUpdate", "rollingUpdate": {"partition": 1}}
     path = world.workload("StatefulSet", {"replicas": 2, "serviceName": "w", "updateStrategy": strategy})
     world.at_work(lambda: len(world.live()) == 2, "not all are there")
-    world.merge(path, _image("j"))
+    world.merge(path, with_image("j"))
 
     def images() -> dict[str, str]:
         return {one["metadata"]["name"]: one["spec"]["containers"][0]["image"] for one in world.live()}
@@ -115,7 +107,7 @@ def a_daemon_set_leaves_a_node(world: World) -> None:
 def a_daemon_set_is_updated(world: World) -> None:
     path = world.workload("DaemonSet", {})
     world.at_work(lambda: len(world.live()) == 2, "not all are there")
-    world.merge(path, _image("j"))
+    world.merge(path, with_image("j"))
     world.at_work(lambda: _images(world) == {"j"} and len(world.live()) == 2, "it was not updated")
 
 
@@ -244,7 +236,7 @@ def a_budget_holds_evictions(world: World) -> None:
         lambda: (world.server.ask("GET", f"{path}/b").get("status") or {}).get("currentHealthy") == 1,
         "nobody is healthy",
     )
-    (name,) = _names(world)
+    (name,) = world.live_names()
     body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}}
     assert world.refuse("POST", f"/api/v1/namespaces/{world.name}/pods/{name}/eviction", body).startswith("429")
     world.merge(f"{path}/b", {"spec": {"minAvailable": 0}})

@@ -18,6 +18,11 @@ _numbers = itertools.count(1)
 RESOURCE = "/apis/resource.k8s.io/v1"
 
 
+def with_image(name: str) -> Body:
+    """A patch of a workload: its pods have another image."""
+    return {"spec": {"template": {"spec": {"containers": [{"name": "c", "image": name}]}}}}
+
+
 class World:
     """A namespace and two nodes with two devices each, of a driver that nobody else has."""
 
@@ -160,6 +165,10 @@ class World:
         found = self.get("pods")["items"]
         labelled = [one for one in found if one["metadata"].get("labels", {}).get("app") == app]
         return [one for one in labelled if "deletionTimestamp" not in one["metadata"]]
+
+    def live_names(self, app: str = "w") -> list[str]:
+        """What they are called, in order."""
+        return sorted(one["metadata"]["name"] for one in self.live(app))
 
     def at_work(self, look: Callable[[], Any], what: str, phase: str = "Running") -> Any:
         """What is found while nodes do what kubelets do: pods that have a node run, or end, and those told to go go."""

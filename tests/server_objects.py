@@ -9,8 +9,16 @@ from builders import DRIVER, manifest, typed
 from dray.api.generated.core import Node, Pod, ServiceAccount
 from dray.api.generated.rbac import ClusterRole, ClusterRoleBinding, Role, RoleBinding
 from dray.api.resource import ResourceClaim, ResourceSlice
+from dray.server.security.identity import (
+    NODE_NAME,
+    Identity,
+    authenticated,
+    service_account_groups,
+    service_account_user,
+)
 
 RBAC = "rbac.authorization.k8s.io"
+DRIVER_USER = service_account_user("default", "driver")
 
 
 def pod(name: str, node: str = "", namespace: str = "default", **more: Any) -> Pod:
@@ -26,6 +34,12 @@ def node(name: str, **labels: str) -> Node:
 def service_account(name: str, namespace: str = "default", **annotations: str) -> ServiceAccount:
     """A ServiceAccount."""
     return typed(manifest("v1", "ServiceAccount", name, namespace, meta={"annotations": annotations}), ServiceAccount)
+
+
+def driver(node: str = "") -> Identity:
+    """The driver of namespace default, with a token bound to its pod on a node."""
+    extra: dict[str, tuple[str, ...]] = {NODE_NAME: (node,)} if node else {}
+    return authenticated(DRIVER_USER, service_account_groups("default"), extra=extra)
 
 
 def node_slice(name: str, node: str = "", driver: str = DRIVER) -> ResourceSlice:

@@ -6,10 +6,12 @@ do: writes end, and what is tried again because it fails is tried ever more rare
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import pytest
 
+from builders import pod_template
 from controller_world import Manifest, World, controller_world, manifest, pod
 from dray.controllers.queue_controller import QueueController
 
@@ -19,8 +21,7 @@ TRIES_PER_MINUTE = 2
 """What fails is tried again every minute, and what a try writes may be looked at once more."""
 
 
-def template(**spec: Any) -> Manifest:
-    return {"metadata": {"labels": LABELS}, "spec": {"containers": [{"name": "main", "image": "i"}], **spec}}
+template = partial(pod_template, LABELS)
 
 
 def workloads() -> list[Manifest]:

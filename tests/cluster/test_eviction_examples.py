@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import importlib.util
 import json
 import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
+import example_modules
 from controller_world import World, controller_world, manifest
 from dray.controllers.configuration import parse_configuration
 from dray.controllers.eviction import check_settings
@@ -23,22 +22,13 @@ from dray.controllers.settings import ControllerSettings
 from dray.eviction.policy import Force, Never, Now, Wait
 from dray.eviction.settings import EvictionSettings, PolicyChoice, SettingsError, Webhook
 from eviction_objects import device_slice, leaving, rule, run_pod, use_devices
+from example_modules import load
 from patience import PATIENCE
 from webhook_certificates import write_certificate
 
-EXAMPLES = Path(__file__).parents[2] / "examples" / "eviction_policies"
+EXAMPLES = example_modules.EXAMPLES / "eviction_policies"
 DEVICE = "device-taint-eviction-controller"
 NODE = "taint-eviction-controller"
-
-
-def load(name: str) -> ModuleType:
-    """An example as a module."""
-    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture
@@ -160,7 +150,7 @@ def webhook(port: int, ca: Path, **more: Any) -> ControllerSettings:
 @pytest.mark.req("3902-21", "SVS-71")
 async def test_story_3_an_external_system_keeps_the_quorum(tmp_path: Path) -> None:
     cert, key = write_certificate(tmp_path)
-    example = load("quorum_webhook")
+    example = load("eviction_policies", "quorum_webhook")
 
     with serving(example.serve(str(cert), str(key), 0)) as port:
         async with eviction_world(webhook(port, cert), DEVICE) as world:
@@ -188,7 +178,7 @@ async def test_a_webhook_with_another_certificate_is_not_trusted(tmp_path: Path)
     (tmp_path / "other").mkdir()
     other, _ = write_certificate(tmp_path / "other")
 
-    with serving(load("quorum_webhook").serve(str(cert), str(key), 0)) as port:
+    with serving(load("eviction_policies", "quorum_webhook").serve(str(cert), str(key), 0)) as port:
         async with eviction_world(webhook(port, other), NODE) as world:
             await run_pod(world, "p")
             await taint_node(world)
@@ -252,7 +242,7 @@ def test_webhooks_must_be_safe(tmp_path: Path) -> None:
 
 @pytest.mark.req("3902-21", "3902-22")
 async def test_a_controller_of_ones_own_replaces_the_default_one() -> None:
-    example = load("custom_controller")
+    example = load("eviction_policies", "custom_controller")
 
     async with eviction_world(ControllerSettings(), DEVICE, "node-lifecycle-controller", f"-{NODE}") as world:
         assert NODE not in world.manager.controllers

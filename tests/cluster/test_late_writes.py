@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager
+from functools import partial
 from typing import Any, NamedTuple
 
 import pytest
 from msgspec.structs import replace
 
-from builders import allocated, claim, claim_template, pod_claim, request
+from builders import allocated, claim, claim_template, pod_claim, pod_template, request
 from controller_world import Manifest, World, controller_world, manifest, pod
 from dray.api import codec
 from dray.api.conditions import is_true
@@ -46,8 +47,7 @@ class Case(NamedTuple):
     story: Story
 
 
-def template(**spec: Any) -> Manifest:
-    return {"metadata": {"labels": LABELS}, "spec": {"containers": [{"name": "main", "image": "i"}], **spec}}
+template = partial(pod_template, LABELS)
 
 
 def case(

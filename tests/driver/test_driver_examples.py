@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import json
 import os
 import re
@@ -14,35 +13,26 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any, cast
 
 import pytest
 import yaml
 
+import example_modules
 from dray.api import codec
 from dray.api.resource import ResourceClaim, ResourceSlice
 from dray.server.security.identity import NODE_NAME, authenticated
 from driver_world import CLAIM, NODE, DriverWorld, empty_world
+from example_modules import load
 from local_server import refused, typed
 from patience import PATIENCE, eventually_async
 from server_process import server_on_thread
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "drivers"
+EXAMPLES = example_modules.EXAMPLES / "drivers"
 
 
-def load(name: str) -> ModuleType:
-    """An example as a module."""
-    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-FAKE_GPU = load("fake_gpu")
-NETWORK = load("network_interfaces")
+FAKE_GPU = load("drivers", "fake_gpu")
+NETWORK = load("drivers", "network_interfaces")
 
 
 async def allocate(world: DriverWorld, name: str, driver_name: str, device: str, config: list[Any]) -> Any:

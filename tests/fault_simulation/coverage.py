@@ -8,16 +8,13 @@ from collections.abc import Callable
 from dray.api.generated.core import Pod
 from dray.api.resource import ResourceClaim
 from fault_simulation.ledger import Ledger, is_finished
+from fault_simulation.preemptions import waits
 
 FAULTS = (
     "refused", "stuck", "conflict", "answer lost", "slow", "watch expired", "watch dropped", "watch stalled",
     "process killed", "process started", "server stopped", "server crashed", "clock set",
     "etcd refused", "etcd late", "etcd lost", "etcd silent", "etcd watch dropped", "etcd watch stalled", "leader lost",
 )  # fmt: skip
-
-
-def _waits(pod: Pod) -> bool:
-    return not pod.spec.node_name and pod.metadata.deletion_timestamp is None
 
 
 def _leaves(pod: Pod) -> bool:
@@ -29,7 +26,7 @@ def _is_half_given(claim: ResourceClaim) -> bool:
 
 
 STATES: dict[str, Callable[[Ledger], bool]] = {
-    "pods wait": lambda ledger: any(map(_waits, ledger.pods)),
+    "pods wait": lambda ledger: any(map(waits, ledger.pods)),
     "pods run": lambda ledger: any(pod.status.phase == "Running" for pod in ledger.pods),
     "pods wait for others to go": lambda ledger: any(pod.status.nominated_node_name for pod in ledger.pods),
     "pods leave": lambda ledger: any(map(_leaves, ledger.pods)),

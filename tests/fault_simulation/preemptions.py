@@ -27,9 +27,9 @@ class Preemptions:
         if change.resource != PODS:
             return
         now = self._ledger.clock.monotonic()
-        if change.new is not None and _waits(change.new) and makes_go(change.new):
+        if change.new is not None and waits(change.new) and makes_go(change.new):
             self._waited[change.new.metadata.uid] = (priority_of(change.new), float("inf"))
-        if change.old is not None and (change.new is None or not _waits(change.new)):
+        if change.old is not None and (change.new is None or not waits(change.new)):
             found = self._waited.get(change.old.metadata.uid)
             if found is not None:
                 self._waited[change.old.metadata.uid] = (found[0], min(found[1], now))
@@ -50,7 +50,8 @@ def makes_go(pod: Pod) -> bool:
     return pod.spec.preemption_policy != "Never"
 
 
-def _waits(pod: Pod) -> bool:
+def waits(pod: Pod) -> bool:
+    """Whether a pod has no node yet, and nobody deleted it."""
     return not pod.spec.node_name and pod.metadata.deletion_timestamp is None
 
 
@@ -63,7 +64,7 @@ def find_preemption_leftovers(ledger: Ledger) -> Iterator[str]:
     """Nobody waits for a node on which everything would fit without some who are less important. Gangs do not count,
     nor does who shares devices with others: they are not made to go so that they let go of them."""
     for pod in ledger.pods:
-        if not _waits(pod) or not makes_go(pod) or group_of(pod) is not None or _shares(ledger, pod):
+        if not waits(pod) or not makes_go(pod) or group_of(pod) is not None or _shares(ledger, pod):
             continue
         for node in ledger.nodes:
             gone = {

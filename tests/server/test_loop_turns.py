@@ -19,6 +19,7 @@ from cryptography.x509.oid import NameOID
 from dray.api.generated.core import Container, Pod, PodSpec
 from dray.api.meta import ObjectMeta
 from dray.server.instance import ADMIN, Instance
+from hostile_neighbour import owners
 from live_server import LiveServer
 from loop_turns import LoopTurns
 from patience import PATIENCE, eventually
@@ -50,7 +51,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         turns = asyncio.run_coroutine_threadsafe(_fill(instance), instance._tasks[0].get_loop()).result(PATIENCE)
         for path in (CONFIGMAPS, PODS, CLAIMS):  # the first of a kind brings modules with it
             assert server.request("POST", path, {"metadata": {"name": "first"}}).code in (201, 422)
-        large = {"metadata": {"name": "large", "ownerReferences": _owners(8000)}, "data": {"a": "b"}}
+        large = {"metadata": {"name": "large", "ownerReferences": owners(8000)}, "data": {"a": "b"}}
         assert server.request("POST", CONFIGMAPS, large).code == 201
         gc.disable()
         yield World(server, turns)
@@ -69,10 +70,6 @@ async def _fill(instance: Instance) -> LoopTurns:
             *(client.create(Pod(kind="Pod", api_version="v1", metadata=meta, spec=spec)) for meta in metas)
         )
     return LoopTurns(asyncio.get_running_loop())
-
-
-def _owners(count: int) -> list[dict[str, str]]:
-    return [{"apiVersion": "v1", "kind": "ConfigMap", "name": f"o-{n}", "uid": f"uid-{n}"} for n in range(count)]
 
 
 def _pod(**spec: Any) -> dict[str, Any]:
@@ -143,11 +140,9 @@ _MANY = b"[%b]" % b",".join([b"{}"] * 900_000)
 _MANAGED = b'{"metadata":{"managedFields":%b}}' % _MANY
 
 BODIES = {
-    "owners": Heavy(
-        "POST", CONFIGMAPS, _configmap(metadata={"generateName": "x-", "ownerReferences": _owners(10_000)})
-    ),
+    "owners": Heavy("POST", CONFIGMAPS, _configmap(metadata={"generateName": "x-", "ownerReferences": owners(10_000)})),
     "owners-twice": Heavy(
-        "POST", CONFIGMAPS, _configmap(metadata={"generateName": "y-", "ownerReferences": _owners(5_000) * 2})
+        "POST", CONFIGMAPS, _configmap(metadata={"generateName": "y-", "ownerReferences": owners(5_000) * 2})
     ),
     "keys": Heavy("POST", CONFIGMAPS, _configmap(data={f"key-{n}": "v" for n in range(40_000)})),
     "keys-of-a-wrong-type": Heavy(
@@ -201,13 +196,13 @@ CHANGES = {
     ),
     "replace": Heavy("PUT", f"{CONFIGMAPS}/large", _configmap(metadata={"name": "large"}), code=200),
     "merge-patch": Heavy(
-        "PATCH", f"{CONFIGMAPS}/large", {"metadata": {"ownerReferences": _owners(8_001)}}, _MERGE, code=200
+        "PATCH", f"{CONFIGMAPS}/large", {"metadata": {"ownerReferences": owners(8_001)}}, _MERGE, code=200
     ),
     "small-patch-of-a-large-object": Heavy("PATCH", f"{CONFIGMAPS}/large", {"data": {"a": "c"}}, _MERGE, code=200),
     "strategic-patch": Heavy(
         "PATCH",
         f"{CONFIGMAPS}/large",
-        {"metadata": {"ownerReferences": _owners(4_000)}},
+        {"metadata": {"ownerReferences": owners(4_000)}},
         "application/strategic-merge-patch+json",
         code=200,
     ),

@@ -12,14 +12,12 @@ from dray.api.registry import by_kind
 from dray.api.status import ApiError
 from dray.client.interface import PatchFormat
 from dray.server.local import LocalClient
-from dray.server.security.identity import NODE_NAME, Identity, authenticated, service_account_groups
 from local_server import LocalServer, local_server
-from server_objects import binding, claim, node_slice, role, rule
+from server_objects import DRIVER_USER, binding, claim, driver, node_slice, role, rule
 
 CLAIMS = by_kind("resource.k8s.io/v1", "ResourceClaim")
 RESOURCE = "resource.k8s.io"
 DRIVER = "gpu.example.com"
-USER = "system:serviceaccount:default:driver"
 
 ALLOCATION: dict[str, Any] = {
     "devices": {"results": [{"request": "gpu", "driver": DRIVER, "pool": "n1", "device": "gpu-0"}]},
@@ -31,11 +29,6 @@ ENTRY = {"driver": DRIVER, "pool": "n1", "device": "gpu-0", "data": {"ok": True}
 ANYWHERE = {**ALLOCATION, "nodeSelector": None}
 
 
-def driver(node: str = "") -> Identity:
-    extra: dict[str, tuple[str, ...]] = {NODE_NAME: (node,)} if node else {}
-    return authenticated(USER, service_account_groups("default"), extra=extra)
-
-
 @contextlib.asynccontextmanager
 async def server_with_claim() -> AsyncIterator[tuple[LocalServer, LocalClient]]:
     """With the admin, and a claim `c`; whoever is called `driver` may write `resourceclaims/status`."""
@@ -44,7 +37,7 @@ async def server_with_claim() -> AsyncIterator[tuple[LocalServer, LocalClient]]:
         await admin.create(node_slice("n1", "n1"))
         await admin.create(claim("c"))
         await admin.create(role("status", rule("update patch", "resourceclaims/status", RESOURCE)))
-        await admin.create(binding("status", "status", USER))
+        await admin.create(binding("status", "status", DRIVER_USER))
         yield server, admin
 
 
@@ -55,7 +48,7 @@ async def write(client: LocalClient, **status: Any) -> None:
 async def grant(admin: LocalClient, name: str, verbs: str, subresource: str, *names: str) -> None:
     rights = rule(verbs, f"resourceclaims/{subresource}", RESOURCE) | {"resourceNames": list(names)}
     await admin.create(role(name, rights))
-    await admin.create(binding(name, name, USER))
+    await admin.create(binding(name, name, DRIVER_USER))
 
 
 async def denied(call: Awaitable[None], field: str, why: str) -> None:
@@ -89,7 +82,7 @@ async def test_the_right_to_bind_is_for_all_claims_everywhere() -> None:
         client = server.client(driver())
         await grant(admin, "one", "patch", "binding", "c")
         await admin.create(role("here", rule("patch", "resourceclaims/binding", RESOURCE), namespace="default"))
-        await admin.create(binding("here", "here", USER, "default", "Role"))
+        await admin.create(binding("here", "here", DRIVER_USER, "default", "Role"))
         await denied(write(client, allocation=ALLOCATION), "status.allocation", "at the cluster scope")
 
 

@@ -14,32 +14,24 @@ from dray.server.local import LocalClient
 from dray.server.security.authorization import Attributes
 from dray.server.security.identity import (
     NODE_NAME,
-    Identity,
     authenticated,
     service_account_groups,
     service_account_user,
 )
 from local_server import LocalServer, local_server, refused
-from server_objects import binding, claim, node, node_slice, pod, role, rule, service_account
+from server_objects import DRIVER_USER, binding, claim, driver, node, node_slice, pod, role, rule, service_account
 
 SLICES = by_kind("resource.k8s.io/v1", "ResourceSlice")
 CLAIMS = by_kind("resource.k8s.io/v1", "ResourceClaim")
 RESOURCE = "resource.k8s.io"
-USER = service_account_user("default", "driver")
 
 
 @contextlib.asynccontextmanager
 async def server_with_driver() -> AsyncIterator[tuple[LocalServer, LocalClient]]:
     async with local_server() as server:
         admin = server.client()
-        await admin.create(binding("driver", "system:dra-driver", USER))
+        await admin.create(binding("driver", "system:dra-driver", DRIVER_USER))
         yield server, admin
-
-
-def driver(node: str = "") -> Identity:
-    """The driver, with a token bound to its pod on a node."""
-    extra: dict[str, tuple[str, ...]] = {NODE_NAME: (node,)} if node else {}
-    return authenticated(USER, service_account_groups("default"), extra=extra)
 
 
 @pytest.mark.req("4381-180")
@@ -91,7 +83,7 @@ async def test_a_driver_for_several_nodes_has_the_right_for_that() -> None:
         verbs = " ".join(f"arbitrary-node:{verb}" for verb in ("create", "delete", "get", "list", "patch"))
         right = rule(verbs, "resourceslices/driver", RESOURCE) | {"resourceNames": ["gpu.example.com"]}
         await admin.create(role("network", right))
-        await admin.create(binding("network", "network", USER))
+        await admin.create(binding("network", "network", DRIVER_USER))
         client = server.client(driver("n1"))
         await client.create(node_slice("network"))
         await refused(client.create(node_slice("other", "", "other.example.com")), "has no nodeName")
@@ -123,7 +115,7 @@ async def test_a_driver_on_a_node_reads_what_concerns_the_node() -> None:
 async def test_a_driver_learns_nothing_by_trying_to_change_what_is_of_another_node() -> None:
     """Whether a patch fits would tell what is in an object."""
     async with server_with_driver() as (server, admin):
-        await admin.create(binding("status", "system:dra-driver-status", USER))
+        await admin.create(binding("status", "system:dra-driver-status", DRIVER_USER))
         for name in ("n1", "n2"):
             await admin.create(node_slice(f"of-{name}", name))
             await admin.create(claim(f"for-{name}"))
@@ -143,7 +135,7 @@ async def test_a_driver_learns_nothing_by_trying_to_change_what_is_of_another_no
             assert (await try_patch(kind, "n1"), await try_patch(kind, "n2")) == (422, 403)
         right = rule("arbitrary-node:patch", "resourceclaims/driver resourceslices/driver", RESOURCE)
         await admin.create(role("network", right | {"resourceNames": ["gpu.example.com"]}))
-        await admin.create(binding("network", "network", USER))
+        await admin.create(binding("network", "network", DRIVER_USER))
         for kind in (CLAIMS, SLICES):
             assert await try_patch(kind, "n2") == 422
 

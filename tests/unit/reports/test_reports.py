@@ -8,7 +8,6 @@ import xml.etree.ElementTree as ET
 import zlib
 from datetime import UTC, datetime
 from html.parser import HTMLParser
-from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -23,24 +22,18 @@ from dray.scale_up.answer import GroupAnswer, ScaleUpPlan, Unplaced
 from dray.snapshot import Snapshot
 from dray.views.grouping import GroupingError
 from dray.what_if.difference import compare
-from snapshot_objects import DRIVER, claim, device_class, held, pod, resource_slice, rule
+from snapshot_objects import DRIVER, claim, device_class, held, node, pod, resource_slice, rule
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
 EVIL = "<img src=x onerror=alert(1)>&\"'"
-
-
-def _node(name: str, zone: str) -> dict[str, Any]:
-    status = {"conditions": [{"type": "Ready", "status": "True"}]}
-    labels = {"zone": zone}
-    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}, "status": status}
 
 
 @pytest.fixture
 def snapshot() -> Snapshot:
     gpus = [builders.device(f"gpu-{number}", {"model": EVIL if number else "plain"}) for number in range(4)]
     return dray.load(
-        _node("node-2", "a"),
-        _node("node-10", "b"),
+        node("node-2", labels={"zone": "a"}),
+        node("node-10", labels={"zone": "b"}),
         resource_slice("node-2", *gpus),
         resource_slice("node-10", *gpus),
         device_class(),

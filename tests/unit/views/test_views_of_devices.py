@@ -12,7 +12,7 @@ from dray.api.resource import DeviceTaintRule, ResourceClaim, ResourceSlice, Res
 from dray.snapshot import Snapshot
 from dray.views import fleet, grouping
 from dray.views.device import DevicePage, Surroundings, device_page
-from snapshot_objects import DRIVER, claim, device, device_class, held, pod, resource_slice, rule
+from snapshot_objects import DRIVER, claim, device, device_class, held, node, pod, resource_slice, rule
 
 PATCH = {
     "apiVersion": "resource.k8s.io/v1alpha3",
@@ -30,18 +30,12 @@ PATCH = {
 }
 
 
-def _node(name: str, zone: str) -> dict[str, Any]:
-    status = {"conditions": [{"type": "Ready", "status": "True"}]}
-    labels = {"zone": zone}
-    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}, "status": status}
-
-
 @pytest.fixture
 def snapshot() -> Snapshot:
     gpus = [device(f"gpu-{number}", numa=number % 2) for number in range(4)]
     return dray.load(
-        _node("node-1", "a"),
-        _node("node-2", "b"),
+        node("node-1", labels={"zone": "a"}),
+        node("node-2", labels={"zone": "b"}),
         resource_slice("node-1", *gpus),
         resource_slice("node-2", *gpus),
         device_class(),
@@ -160,7 +154,7 @@ def _pages(sizes: dict[str, int], *parts: dict[str, Any]) -> dict[str, DevicePag
     counted = resource_slice("node-1", count=2)
     counted["metadata"] = {"name": "counters"}
     counted["spec"] = {**counted["spec"], "sharedCounters": [{"name": "gpu-0", "counters": counters}]}
-    snapshot = dray.load(_node("node-1", "a"), counted, resource_slice("node-1", *parts, count=2))
+    snapshot = dray.load(node("node-1", labels={"zone": "a"}), counted, resource_slice("node-1", *parts, count=2))
     states = list(snapshot.device_states())
     around = Surroundings(neighbours=states, counter_sets=next(iter(snapshot.pools())).counter_sets)
     return {state.device.id.device: device_page(state, around) for state in states}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -12,8 +11,7 @@ import dray
 from dray.snapshot import Snapshot
 from dray.what_if.difference import Difference, compare
 from snapshot_objects import Manifest, claim, device, device_class, held, node, pod, resource_slice
-
-NOW = datetime(2026, 6, 1, 12, 0, tzinfo=UTC)
+from what_if_objects import NOW, quota
 
 
 def cluster(*objects: Manifest) -> Snapshot:
@@ -211,10 +209,6 @@ def test_a_job_wants_as_many_pods_as_it_has_work_for() -> None:
     job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j", "namespace": "ml"}, "spec": spec}
     found = apply(cluster(), job).workloads[0]
     assert (found.workload, found.wanted, found.fitting) == ("Job ml/j", 2, 2)
-
-
-def quota(**hard: str) -> Manifest:
-    return builders.manifest("v1", "ResourceQuota", "q", "ml", spec={"hard": hard})
 
 
 def test_a_quota_that_is_used_up_lets_nothing_more_in() -> None:

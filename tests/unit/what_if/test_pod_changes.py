@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -10,11 +9,10 @@ import pytest
 import builders
 import dray
 from dray.snapshot import Snapshot
-from dray.what_if.deletions import delete
-from dray.what_if.difference import Difference, compare
+from dray.what_if.difference import Difference
 from snapshot_objects import Manifest, claim, device, device_class, held, node, resource_slice
+from what_if_objects import apply, quota, remove
 
-NOW = datetime(2026, 6, 1, 12, 0, tzinfo=UTC)
 WEB = {"app": "web"}
 
 
@@ -35,14 +33,6 @@ def cluster(*objects: Manifest, nodes: int = 2, gpus: int = 1) -> Snapshot:
     devices = [device(f"gpu-{number}") for number in range(gpus)]
     slices = [resource_slice(one["metadata"]["name"], *devices) for one in machines]
     return dray.load(*machines, device_class(), *slices, *objects)
-
-
-def apply(base: Snapshot, *objects: Manifest) -> Difference:
-    return compare(base, base.with_applied(*objects), NOW)
-
-
-def remove(base: Snapshot, *refs: str) -> Difference:
-    return compare(base, delete(base, refs, NOW), NOW)
 
 
 def workloads(difference: Difference) -> list[tuple[str, int, int, int, int]]:
@@ -288,10 +278,6 @@ def test_what_is_not_followed_is_named() -> None:
 
 
 # Quotas
-
-
-def quota(**hard: str) -> Manifest:
-    return builders.manifest("v1", "ResourceQuota", "q", "ml", spec={"hard": hard})
 
 
 def test_pods_that_a_quota_keeps_out_do_not_fit() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -13,12 +12,10 @@ from dray.api.generated.core import Node, Taint
 from dray.eviction.told_limit import LIMIT_ANNOTATION
 from dray.snapshot import Snapshot
 from dray.snapshot.pod_explanation import explain_pod
-from dray.what_if.deletions import delete
-from dray.what_if.difference import Difference, compare
 from dray.what_if.taint_preview import preview_nodes
 from snapshot_objects import DRIVER, Manifest, claim, device, device_class, held, node, resource_slice
+from what_if_objects import NOW, apply, remove
 
-NOW = datetime(2026, 6, 1, 12, 0, tzinfo=UTC)
 WEB = {"app": "web"}
 READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
 ENFORCE = "pod-security.kubernetes.io/enforce"
@@ -43,14 +40,6 @@ def namespace(name: str, **labels: str) -> Manifest:
 
 def cluster(*objects: Manifest) -> Snapshot:
     return dray.load(*(node(name, labels={"kubernetes.io/hostname": name}) for name in ("node-1", "node-2")), *objects)
-
-
-def apply(base: Snapshot, *objects: Manifest) -> Difference:
-    return compare(base, base.with_applied(*objects), NOW)
-
-
-def remove(base: Snapshot, *refs: str) -> Difference:
-    return compare(base, delete(base, refs, NOW), NOW)
 
 
 # Budgets
