@@ -59,6 +59,11 @@ def consumer(pod: Pod) -> ResourceClaimConsumerReference:
     return ResourceClaimConsumerReference(resource="pods", name=pod.metadata.name, uid=pod.metadata.uid)
 
 
+def is_pod(user: ResourceClaimConsumerReference) -> bool:
+    """Whether a user of a claim is a pod."""
+    return user.resource == "pods" and not user.api_group
+
+
 def user_of(claim: ResourceClaim, pod: Pod, group: PodGroup | None) -> ResourceClaimConsumerReference:
     """Whom a claim names when a pod uses it: the pod, or its group if the claim is one that the group shares."""
     if group is not None and group.spec.resource_claims:

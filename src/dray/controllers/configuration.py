@@ -134,13 +134,9 @@ def _texts(value: Mapping[str, Any]) -> dict[str, Any]:
     numbers = {
         name: str(given)
         for name, given in eviction.items()
-        if name in ("maxEvictions", "timeout") and _is_number(given)
+        if name in ("maxEvictions", "timeout") and type(given) in (int, float)
     }
     return {**value, "eviction": {**eviction, **numbers}}
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _node_lifecycle(found: _NodeLifecycle) -> NodeLifecycleSettings:

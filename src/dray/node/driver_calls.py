@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, TypeVar
 
 import grpc
 import grpc.aio
+from google.protobuf.message import Message
 
 from dray.node.answers import LONGEST_ANSWER, MOST_DEVICES, ClaimAnswer
 from dray.node.claim_record import PREPARE, UNPREPARE, ClaimRecord, PreparedDevice
-from dray.node.drivers import DriverMissing, Drivers, Instance
+from dray.node.drivers import DriverMissing, Drivers
 from dray.node.metrics import NodeMetrics
 from dray.plugins import contracts
 from dray.plugins.generated import dra_v1_pb2 as messages
 from dray.reconcile import Clock
 
-A = TypeVar("A")
+Q = TypeVar("Q", bound=Message)
+A = TypeVar("A", bound=Message)
 
 LONGEST_DETAILS: Final = 512
 
@@ -44,12 +46,7 @@ class DriverCalls:
     async def prepare(self, driver: str, records: Sequence[ClaimRecord]) -> dict[str, ClaimAnswer]:
         """NodePrepareResources for several claims. Raises DriverMissing or CallFailed."""
         request = messages.NodePrepareResourcesRequest(claims=_claims(records))
-
-        async def call(instance: Instance) -> messages.NodePrepareResourcesResponse:
-            method = contracts.PREPARE[instance.identity.version]
-            return await contracts.call(instance.channel, method, request, timeout=self._seconds)
-
-        response = await self._call(driver, PREPARE, call)
+        response = await self._call(driver, PREPARE, contracts.PREPARE, request)
         asked = {record.uid for record in records}
         # Who answers for claims that nobody asked for is not believed: what they say of them is not looked at.
         return {uid: _prepared(one) if uid in asked else ClaimAnswer() for uid, one in response.claims.items()}
@@ -57,15 +54,10 @@ class DriverCalls:
     async def unprepare(self, driver: str, records: Sequence[ClaimRecord]) -> dict[str, ClaimAnswer]:
         """NodeUnprepareResources for several claims. Raises DriverMissing or CallFailed."""
         request = messages.NodeUnprepareResourcesRequest(claims=_claims(records))
-
-        async def call(instance: Instance) -> messages.NodeUnprepareResourcesResponse:
-            method = contracts.UNPREPARE[instance.identity.version]
-            return await contracts.call(instance.channel, method, request, timeout=self._seconds)
-
-        response = await self._call(driver, UNPREPARE, call)
+        response = await self._call(driver, UNPREPARE, contracts.UNPREPARE, request)
         return {uid: ClaimAnswer(error=one.error) for uid, one in response.claims.items()}
 
-    async def _call(self, driver: str, method: str, call: Callable[[Instance], Awaitable[A]]) -> A:
+    async def _call(self, driver: str, method: str, versions: Mapping[str, contracts.Method[Q, A]], request: Q) -> A:
         try:
             instance = self._drivers.instance(driver)
         except DriverMissing:
@@ -75,7 +67,8 @@ class DriverCalls:
         started = self._clock.monotonic()
         code = grpc.StatusCode.UNKNOWN
         try:
-            answer = await call(instance)
+            called = versions[instance.identity.version]
+            answer = await contracts.call(instance.channel, called, request, timeout=self._seconds)
             if answer is None:  # which is how gRPC hands on what it could not decode
                 code = grpc.StatusCode.INTERNAL
                 raise CallFailed(f"{method} of driver {driver}: INTERNAL: the answer is not what the protocol says")

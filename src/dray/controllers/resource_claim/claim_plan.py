@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from dray.api.pod_claims import is_pod
 from dray.api.pod_groups import is_group
 from dray.api.resource import ResourceClaim, ResourceClaimConsumerReference, ResourceClaimStatus
 from dray.api.resource.claim import FINALIZER
@@ -38,13 +39,11 @@ class ClaimPlan(NamedTuple):
 
 
 def is_judged(consumer: ResourceClaimConsumerReference) -> bool:
-    """Whether it is known here when a user is gone: of pods and of PodGroups it is."""
+    """Whether it is known here when a user is gone: of pods and of PodGroups it is.
+
+    Consumers of other kinds are left to who added them (4381-61, 4381-137).
+    """
     return is_pod(consumer) or is_group(consumer)
-
-
-def is_pod(consumer: ResourceClaimConsumerReference) -> bool:
-    """Consumers of other kinds than pods and groups of them are left to who added them (4381-61, 4381-137)."""
-    return consumer.resource == "pods" and not consumer.api_group
 
 
 def plan_claim(claim: ResourceClaim, gone: Collection[str], *, is_needless: bool) -> ClaimPlan:

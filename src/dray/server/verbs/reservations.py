@@ -20,7 +20,7 @@ from typing import Any
 from dray.api.generated.core import Binding, Pod
 from dray.api.generated.scheduling import PodGroup
 from dray.api.kinds import CLAIMS, POD_GROUPS, PODS
-from dray.api.pod_claims import is_reserved_for
+from dray.api.pod_claims import is_pod, is_reserved_for
 from dray.api.pod_groups import FINALIZER, is_group
 from dray.api.pods import is_finished
 from dray.api.references import ObjectName
@@ -85,7 +85,7 @@ def release(engine: Engine, new: ResourceClaim, old: ResourceClaim, finish: Fini
                     raise errors.conflict(CLAIMS, new.metadata.name, why)
         return finish(revision)
 
-    pods = tuple(Key(PODS.resource, namespace, user.name) for user in gone if _is_pod(user))
+    pods = tuple(Key(PODS.resource, namespace, user.name) for user in gone if is_pod(user))
     groups = ((PODS.resource, namespace),) if any(is_group(user) for user in gone) else ()
     return complete, Basis(keys=pods, namespaces=groups)
 
@@ -108,14 +108,10 @@ def dissolution(engine: Engine, new: PodGroup, old: PodGroup, finish: Finish) ->
     return complete, Basis(namespaces=((PODS.resource, name.namespace),))
 
 
-def _is_pod(user: User) -> bool:
-    return user.resource == "pods" and not user.api_group
-
-
 def _pods_of(engine: Engine, claim: ResourceClaim, user: User) -> Iterator[Pod]:
     """The pods that use a claim as a user, or as members of it, in each state in which they are or are going to be."""
     namespace = claim.metadata.namespace
-    if _is_pod(user):
+    if is_pod(user):
         for pod in _states(engine, Key(PODS.resource, namespace, user.name)):
             # A pod with a node may have got another claim for its extended resources than this one.
             if pod.metadata.uid == user.uid and claim.metadata.name in _claim_names(pod):
