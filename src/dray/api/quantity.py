@@ -11,6 +11,8 @@ import re
 from collections.abc import Hashable
 from typing import Final, Literal, TypeAlias
 
+from dray.api.text_memory import remember_texts
+
 __all__ = ["MAX_EXPONENT", "MAX_TEXT_LENGTH", "ZERO", "Format", "Quantity", "QuantityError"]
 
 Format: TypeAlias = Literal["DecimalSI", "BinarySI", "DecimalExponent"]
@@ -40,9 +42,8 @@ _SHAPE: Final = re.compile(
 )
 _EXPONENT: Final = re.compile(r"[eE]([+-]?[0-9]+)")
 
-_CACHE_ENTRIES: Final = 16_384
-_CACHED_TEXT_LENGTH: Final = 64
-_cache: dict[str, Quantity] = {}
+_REMEMBERED: Final = 16_384
+_LONGEST_REMEMBERED: Final = 64
 
 
 class QuantityError(ValueError):
@@ -78,7 +79,7 @@ class Quantity:
 
     @staticmethod
     def parse(text: str | int) -> Quantity:
-        """Read a quantity; equal texts give the same object while it is cached.
+        """Read a quantity; equal texts give the same object while it is remembered.
 
         What is finer than 1n is rounded away from zero; binary quantities are capped at ±(2⁶³-1).
         Raises QuantityError for anything that Kubernetes does not accept, and beyond MAX_TEXT_LENGTH
@@ -86,23 +87,13 @@ class Quantity:
         """
         if text.__class__ is not str:
             text = _integer_text(text)
-        cached = _cache.get(text)
-        if cached is not None:
-            return cached
-        quantity = _parse(text)
-        if len(text) <= _CACHED_TEXT_LENGTH:
-            if len(_cache) >= _CACHE_ENTRIES:
-                _cache.clear()
-            _cache[text] = quantity
-        return quantity
+        return _parse(text)
 
     @staticmethod
     def from_json(value: object) -> Quantity:
         """Read a decoded JSON value: text (surrounding white space is dropped), number, or null for zero."""
-        if value.__class__ is str and value in _cache:
-            return _cache[value]
         if isinstance(value, str):
-            return Quantity.parse(value.strip())
+            return _parse(value.strip())
         if value is None:
             return ZERO
         if isinstance(value, int) and not isinstance(value, bool):
@@ -260,6 +251,7 @@ def _integer_text(value: object) -> str:
     return str(value)
 
 
+@remember_texts(_REMEMBERED, _LONGEST_REMEMBERED)
 def _parse(text: str) -> Quantity:
     if len(text) > MAX_TEXT_LENGTH:
         raise QuantityError(f"the quantity has {len(text)} characters; at most {MAX_TEXT_LENGTH} are accepted")

@@ -9,6 +9,8 @@ import re
 from functools import total_ordering
 from typing import Final, TypeAlias
 
+from dray.api.text_memory import remember_texts
+
 __all__ = ["MAX_TEXT_LENGTH", "Semver", "SemverError", "is_semver"]
 
 MAX_TEXT_LENGTH: Final = 1024
@@ -24,9 +26,8 @@ _STRICT: Final = re.compile(
 )
 _DIGITS: Final = frozenset("0123456789")
 
-_CACHE_ENTRIES: Final = 4_096
-_CACHED_TEXT_LENGTH: Final = 64
-_cache: dict[str, Semver] = {}
+_REMEMBERED: Final = 4_096
+_LONGEST_REMEMBERED: Final = 64
 
 _Identifier: TypeAlias = tuple[int, int, str]
 _Key: TypeAlias = tuple[int, int, int, bool, tuple[_Identifier, ...]]
@@ -76,15 +77,7 @@ class Semver:
     @staticmethod
     def parse(text: str) -> Semver:
         """Read a strict version; raises SemverError. Each number must fit an unsigned 64-bit integer."""
-        cached = _cache.get(text)
-        if cached is not None:
-            return cached
-        version = _parse(text)
-        if len(text) <= _CACHED_TEXT_LENGTH:
-            if len(_cache) >= _CACHE_ENTRIES:
-                _cache.clear()
-            _cache[text] = version
-        return version
+        return _parse(text)
 
     @staticmethod
     def parse_tolerant(text: str) -> Semver:
@@ -142,6 +135,7 @@ def _identifier_key(identifier: str) -> _Identifier:
     return (0, int(identifier), "") if identifier.isdigit() else (1, 0, identifier)
 
 
+@remember_texts(_REMEMBERED, _LONGEST_REMEMBERED)
 def _parse(text: str) -> Semver:
     if len(text) > MAX_TEXT_LENGTH:
         raise _too_long(text)

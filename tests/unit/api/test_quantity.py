@@ -321,11 +321,9 @@ def test_equal_texts_share_one_object_and_copies_are_equal() -> None:
     assert repr(original) == "Quantity('40Gi')"
 
 
-def test_the_cache_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(quantity, "_CACHE_ENTRIES", 10)
-    monkeypatch.setattr(quantity, "_cache", {})
-    for value in range(100):
+def test_what_is_remembered_is_bounded() -> None:
+    first = Quantity.parse("40Gi")
+    for value in range(2 * quantity._REMEMBERED):
         Quantity.parse(f"{value}Mi")
-    assert 0 < len(quantity._cache) <= 10
-    Quantity.parse("1" * 100)
-    assert "1" * 100 not in quantity._cache
+    assert Quantity.parse("40Gi") is not first
+    assert Quantity.parse("1" * 100) is not Quantity.parse("1" * 100)
