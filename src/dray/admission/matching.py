@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple, Protocol
 from dray.admission.request import DELETE, Request, Resource
 from dray.api.labels import LabelSelector, SelectorError
 from dray.api.meta import LabelSelector as StoredSelector
+from dray.api.recent import Bounded
 
 __all__ = ["BadSelector", "Matcher", "NamespaceMissing"]
 
@@ -79,7 +80,7 @@ class Matcher:
             self._objects = _EVERYTHING if objects is None else LabelSelector.of(objects)
         except SelectorError as error:
             self.fault = str(error)
-        self._known: dict[_Sort, tuple[tuple[_Found, ...], tuple[_Found, ...]]] = {}
+        self._known: Bounded[_Sort, tuple[tuple[_Found, ...], tuple[_Found, ...]]] = Bounded(_REMEMBERED)
         selects = self._namespaces.requirements or self._objects.requirements
         self.takes_all: Final = rules is None and not excluded and not selects and not self.fault
         """Whether it says nothing, as most bindings: every request matches."""
@@ -108,12 +109,9 @@ class Matcher:
         sort = request.sort
         known = self._known.get(sort)
         if known is None:
-            if len(self._known) >= _REMEMBERED:
-                self._known.clear()
-            known = self._known[sort] = (
-                self._found(self._rules, sort, request.equivalents),
-                self._found(self._excluded, sort, request.equivalents),
-            )
+            included = self._found(self._rules, sort, request.equivalents)
+            excluded = self._found(self._excluded, sort, request.equivalents)
+            known = self._known.keep(sort, (included, excluded))
         included, excluded = known
         for each in excluded:
             if not each.names or request.name in each.names:

@@ -7,6 +7,7 @@ from enum import Enum, auto
 from typing import Final, NamedTuple
 
 from dray import cel
+from dray.api.recent import Bounded
 from dray.api.resource import Device
 from dray.api.semver import Semver, SemverError
 from dray.api.text_memory import remember_texts
@@ -77,8 +78,8 @@ class Judge:
         self._is_cached = False
         self._attributes: list[_Read] = []
         self._capacities: list[_Read] = []
-        self._names: dict[str, _Names] = {}
-        self._verdicts: dict[Hashable, Refuted | None] = {}
+        self._names: Bounded[str, _Names] = Bounded(_CACHED_DRIVERS)
+        self._verdicts: Bounded[Hashable, Refuted | None] = Bounded(_CACHED_VERDICTS)
 
     def judge(self, device: EffectiveDevice) -> Refuted | None:
         """None if all expressions are true for a device."""
@@ -92,9 +93,7 @@ class Judge:
         except KeyError:
             verdict = self._evaluate(device)
             if verdict is None or verdict.unsettled is None:
-                if len(self._verdicts) >= _CACHED_VERDICTS:
-                    self._verdicts.clear()
-                self._verdicts[key] = verdict
+                self._verdicts.keep(key, verdict)
             return verdict
 
     def look_of(self, device: EffectiveDevice) -> Hashable | None:
@@ -159,9 +158,7 @@ class Judge:
         entry = device.device
         names = self._names.get(driver)
         if names is None:
-            if len(self._names) >= _CACHED_DRIVERS:
-                self._names.clear()
-            names = self._names[driver] = _Names.of(driver, self._attributes, self._capacities)
+            names = self._names.keep(driver, _Names.of(driver, self._attributes, self._capacities))
         amounts = [entry.capacity.get(name) for name in names.capacities]
         return (
             driver,

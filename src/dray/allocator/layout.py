@@ -18,6 +18,7 @@ from dray.allocator.holdings import NOTHING, Occupancy
 from dray.allocator.pools import Pool, Segment
 from dray.allocator.selection import Candidates, Criteria
 from dray.api.node_selector import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from dray.api.recent import Bounded
 from dray.api.resource import Device, DeviceAttribute
 from dray.tracker.columns import positions
 from dray.tracker.view import EffectiveDevice
@@ -117,8 +118,8 @@ class Layout:
             self.metered |= segment.metered << size
             size += len(segment.devices)
         self.size: Final = size
-        self._candidates: dict[Criteria, Candidates] = {}
-        self._attributes: dict[str, AttributeIndex] = {}
+        self._candidates: Bounded[Criteria, Candidates] = Bounded(_CACHED_CRITERIA)
+        self._attributes: Bounded[str, AttributeIndex] = Bounded(_CACHED_CRITERIA)
 
     @cached_property
     def devices(self) -> tuple[EffectiveDevice, ...]:
@@ -144,24 +145,20 @@ class Layout:
             return self.segments[0][0].candidates(criteria)
         found = self._candidates.get(criteria)
         if found is None:
-            if len(self._candidates) >= _CACHED_CRITERIA:
-                self._candidates.clear()
             sets = [0] * len(Candidates._fields)
             for offset, (segment, _) in zip(self.offsets, self.segments, strict=True):
                 for number, mask in enumerate(segment.candidates(criteria)):
                     sets[number] |= mask << offset
             found = Candidates(*sets)
             if not found.unsettled:
-                self._candidates[criteria] = found
+                self._candidates.keep(criteria, found)
         return found
 
     def attribute(self, name: str) -> AttributeIndex:
         """The devices by the value of an attribute."""
         found = self._attributes.get(name)
         if found is None:
-            if len(self._attributes) >= _CACHED_CRITERIA:
-                self._attributes.clear()
-            found = self._attributes[name] = AttributeIndex(name, self.devices)
+            found = self._attributes.keep(name, AttributeIndex(name, self.devices))
         return found
 
     def taken(self) -> int:

@@ -14,6 +14,7 @@ from dray.allocator import counters
 from dray.allocator.selection import Candidates, Criteria, Examined, examine
 from dray.api import node_match
 from dray.api.node_selector import NodeSelector
+from dray.api.recent import Bounded
 from dray.api.resource.pool import PoolKey
 from dray.tracker.view import NodeAccess, PoolView
 
@@ -31,7 +32,18 @@ class Segment:
     evaluated on all of them, and only `eligible` ones can be chosen.
     """
 
-    __slots__ = ("_begun", "_candidates", "binding", "devices", "eligible", "metered", "pool", "positions", "shareable")
+    __slots__ = (
+        "_begun",
+        "_candidates",
+        "_is_large",
+        "binding",
+        "devices",
+        "eligible",
+        "metered",
+        "pool",
+        "positions",
+        "shareable",
+    )
 
     def __init__(self, pool: Pool, positions: tuple[int, ...] | None, eligible: int) -> None:
         self.pool = pool
@@ -51,26 +63,23 @@ class Segment:
                 self.metered |= 1 << position
             if entry.binding_conditions:
                 self.binding = True
-        self._candidates: dict[Criteria, Candidates] = {}
-        self._begun: dict[Criteria, Examined] = {}
+        self._is_large = len(self.devices) >= _LARGE
+        most = _CACHED_IF_LARGE if self._is_large else _CACHED_CRITERIA
+        self._candidates: Bounded[Criteria, Candidates] = Bounded(most)
+        self._begun: Bounded[Criteria, Examined] = Bounded(_CACHED_CRITERIA)
 
     def candidates(self, criteria: Criteria) -> Candidates:
         """What the criteria say of these devices; computed once, in several turns if there are many."""
         found = self._candidates.get(criteria)
         if found is None:
-            is_large = len(self.devices) >= _LARGE
-            if len(self._candidates) >= (_CACHED_IF_LARGE if is_large else _CACHED_CRITERIA):
-                self._candidates.clear()
-            examined = examine(criteria, self.devices, self._begun.pop(criteria, None) if is_large else None)
+            examined = examine(criteria, self.devices, self._begun.pop(criteria, None) if self._is_large else None)
             selected, usable, faulty, overflowing, unsettled = examined.candidates(len(self.devices))
             eligible = self.eligible
             found = Candidates(selected & eligible, usable & eligible, faulty, overflowing & eligible, unsettled)
             if not unsettled:
-                self._candidates[criteria] = found
-            elif is_large and examined.position and not examined.unsettled:
-                if len(self._begun) >= _CACHED_CRITERIA:
-                    self._begun.clear()
-                self._begun[criteria] = examined
+                self._candidates.keep(criteria, found)
+            elif self._is_large and examined.position and not examined.unsettled:
+                self._begun.keep(criteria, examined)
         return found
 
     def narrow(self, mask: int) -> int:

@@ -15,6 +15,7 @@ from dray.allocator.judge import Judge, judge_of
 from dray.allocator.results import Refusal
 from dray.allocator.selection import Criteria, Selector
 from dray.api.quantity import Quantity
+from dray.api.recent import Bounded
 from dray.api.references import full_name
 from dray.api.resource import (
     DeviceClass,
@@ -27,6 +28,8 @@ from dray.api.resource import (
     ResourceClaim,
 )
 from dray.api.resource.claim import MODE_ALL, MODE_EXACT_COUNT
+
+_MOST_CRITERIA: Final = 4096
 
 
 class Constraint(msgspec.Struct, frozen=True):
@@ -71,10 +74,8 @@ class Claim(msgspec.Struct, frozen=True, eq=False):
 class CriteriaTable:
     """Makes equal criteria one object, so that answers about devices are found again."""
 
-    _LIMIT: Final = 4096
-
     def __init__(self, backlog: cel.Backlog | None = None) -> None:
-        self._table: dict[object, Criteria] = {}
+        self._table: Bounded[object, Criteria] = Bounded(_MOST_CRITERIA)
         self._backlog = backlog
 
     def intern(
@@ -86,11 +87,9 @@ class CriteriaTable:
         key = (selectors, tolerations, frozenset(capacity.items()))
         found = self._table.get(key)
         if found is None:
-            if len(self._table) >= self._LIMIT:
-                self._table.clear()
             expressions = tuple(selector.expression for selector in selectors)
             judge = judge_of(expressions) if self._backlog is None else Judge(expressions, self._backlog)
-            found = self._table[key] = Criteria(selectors, tolerations, dict(capacity), judge)
+            found = self._table.keep(key, Criteria(selectors, tolerations, dict(capacity), judge))
         return found
 
 

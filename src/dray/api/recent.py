@@ -1,4 +1,4 @@
-"""What was asked for most recently, bounded in number and in size: what is remembered may be chosen by strangers."""
+"""What is remembered, bounded in number or in size: strangers may choose what that is."""
 
 from __future__ import annotations
 
@@ -44,3 +44,20 @@ class Recent(Generic[K, V]):
         while len(self._found) > self._entries or (self.size > self._most and len(self._found) > 1):
             _, (_, gone) = self._found.popitem(last=False)
             self.size -= gone
+
+
+class Bounded(dict[K, V]):
+    """So many values by key at most. For one more all are forgotten, which costs less than to know the oldest."""
+
+    __slots__ = ("_most",)
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self._most = most
+
+    def keep(self, key: K, value: V) -> V:
+        """Remembers a value, and returns it."""
+        if len(self) >= self._most:
+            self.clear()
+        self[key] = value
+        return value

@@ -21,6 +21,7 @@ import msgspec
 from msgspec.json import Encoder
 from msgspec.structs import astuple, force_setattr
 
+from dray.api.recent import Bounded
 from dray.api.struct import encode_value
 from dray.api.times import Time
 
@@ -36,8 +37,8 @@ MOST_TEXTS: Final = 4096
 LONGEST_TEXT: Final = 64
 
 _encode: Final = Encoder(enc_hook=encode_value).encode
-_texts: dict[str, str] = {}
-_times: dict[str, Time] = {}
+_texts: Bounded[str, str] = Bounded(MOST_TEXTS)
+_times: Bounded[str, Time] = Bounded(MOST_TEXTS)
 
 
 class _Field:
@@ -47,7 +48,7 @@ class _Field:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.known: dict[bytes, Any] = {}
+        self.known: Bounded[Any, Any] = Bounded(MOST_PARTS)
         self.tries = 0
         self.found = 0
         self.is_varied = False
@@ -99,9 +100,7 @@ def _shared(value: Any, kind: type, field: _Field) -> Any:
     field.is_varied = field.tries >= TRIES and field.found * 4 < field.tries
     value = _with_shared(value, kind, field)
     if len(_encode(value) if is_plain else written) <= LONGEST:
-        if len(field.known) >= MOST_PARTS:
-            field.known.clear()
-        field.known[written] = value
+        field.known.keep(written, value)
     return value
 
 
@@ -155,12 +154,10 @@ def _with_shared(value: Any, kind: type, field: _Field) -> Any:
 def shared_text(value: str) -> str:
     if len(value) > LONGEST_TEXT:
         return value
-    if len(_texts) >= MOST_TEXTS:
-        _texts.clear()
-    return _texts.setdefault(value, value)
+    known = _texts.get(value)
+    return known if known is not None else _texts.keep(value, value)
 
 
 def _time(value: Time) -> Time:
-    if len(_times) >= MOST_TEXTS:
-        _times.clear()
-    return _times.setdefault(value, value)
+    known = _times.get(value)
+    return known if known is not None else _times.keep(value, value)

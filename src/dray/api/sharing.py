@@ -13,6 +13,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from msgspec.json import Encoder
 
+from dray.api.recent import Bounded
 from dray.api.struct import encode_value
 from dray.api.text_memory import text_length
 
@@ -32,14 +33,12 @@ WIDE = 500
 
 def remembered(function: Callable[Concatenate[T, P], R]) -> Callable[Concatenate[T, P], R]:
     """A pure function of a part of an object, and of hashable arguments, that remembers its results."""
-    known: dict[Hashable, tuple[T, R]] = {}
+    known: Bounded[Hashable, tuple[T, R]] = Bounded(LIMIT)
 
     def work_out(key: Hashable, part: T, *args: P.args, **kwargs: P.kwargs) -> R:
         result = function(part, *args, **kwargs)
         if is_small(part) and text_length(*args, *kwargs.values()) <= LARGE:
-            if len(known) >= LIMIT:
-                known.clear()
-            known[key] = (part, result)
+            known.keep(key, (part, result))
         return result
 
     @wraps(function)

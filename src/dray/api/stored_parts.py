@@ -18,6 +18,7 @@ import msgspec
 from msgspec import Raw
 
 from dray.api import codec
+from dray.api.recent import Bounded
 from dray.api.shared_parts import LONGEST, MOST_NAMES, MOST_PARTS, TRIES, share, shared_text
 from dray.api.struct import decode_value
 
@@ -55,7 +56,7 @@ class _Place:
         self.name = name
         self._whole = msgspec.json.Decoder(kind, dec_hook=decode_value).decode
         self._parts = _reader_of_parts(_some(kind)) or self._whole
-        self.known: dict[bytes, Any] = {}
+        self.known: Bounded[bytes, Any] = Bounded(MOST_PARTS)
         """Empty if its values are nearly all different: only their parts are looked up then."""
         self.read: _Read = self._learn
         """What bytes stand for that are not `known`."""
@@ -69,9 +70,7 @@ class _Place:
             self.known.clear()
             self.read = self._parts
         elif len(data) <= LONGEST:
-            if len(self.known) >= MOST_PARTS:
-                self.known.clear()
-            self.known[data] = value
+            self.known.keep(data, value)
         return value
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dray.api.recent import Recent
+from dray.api.recent import Bounded, Recent
 
 
 def test_the_least_recently_used_goes_first() -> None:
@@ -30,3 +30,9 @@ def test_what_is_put_again_counts_once() -> None:
     recent.put("a", 1, 60)
     recent.put("a", 2, 70)
     assert (len(recent), recent.size, recent.get("a")) == (1, 70, 2)
+
+
+def test_for_one_more_than_so_many_all_are_forgotten() -> None:
+    bounded: Bounded[int, str] = Bounded(2)
+    assert [bounded.keep(number, str(number)) for number in range(3)] == ["0", "1", "2"]
+    assert dict(bounded) == {2: "2"}

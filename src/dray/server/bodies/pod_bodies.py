@@ -10,6 +10,7 @@ import msgspec
 from dray.api import codec
 from dray.api.generated.core import Pod, PodSpec, PodStatus
 from dray.api.meta import Object
+from dray.api.recent import Bounded
 from dray.api.struct import decode_value
 
 LIMIT = 128
@@ -25,7 +26,7 @@ class _Around(Object):
 
 
 _decoder = msgspec.json.Decoder(_Around, dec_hook=decode_value)
-_specs: dict[bytes, PodSpec] = {}
+_specs: Bounded[bytes, PodSpec] = Bounded(LIMIT)
 
 
 def read(data: bytes, *, find_duplicates: bool) -> codec.Reading[Pod]:
@@ -50,8 +51,5 @@ def read(data: bytes, *, find_duplicates: bool) -> codec.Reading[Pod]:
 
 
 def _remember(written: bytes, reading: codec.Reading[Pod]) -> None:
-    if reading.obj is None or reading.unknown or reading.duplicates:
-        return
-    if len(_specs) >= LIMIT:
-        _specs.clear()
-    _specs[written] = reading.obj.spec
+    if reading.obj is not None and not reading.unknown and not reading.duplicates:
+        _specs.keep(written, reading.obj.spec)

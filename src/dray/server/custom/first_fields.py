@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
 from dray.api.custom import CustomObject
+from dray.api.recent import Bounded
 from dray.api.text_memory import text_length
 from dray.server.patch.fields import FieldSet
 from dray.server.patch.shape import Atomic, Object, Scalar, Shape
@@ -32,7 +33,7 @@ class FirstFields:
     def __init__(self, shape: Object, find: Find) -> None:
         self._find = find
         self._outline = _ObjectOutline(shape)
-        self._known: dict[Any, FieldSet] = {}
+        self._known: Bounded[Any, FieldSet] = Bounded(MOST)
 
     def of(self, new: CustomObject) -> FieldSet:
         """What whoever creates an object comes to own."""
@@ -48,9 +49,7 @@ class FirstFields:
         if fields is None:
             fields = self._find(new)
             if text_length(outline) <= LONGEST:
-                if len(self._known) >= MOST:
-                    self._known.clear()
-                self._known[outline] = fields
+                self._known.keep(outline, fields)
         return fields
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from dray.api.recent import Bounded
 from dray.api.text_memory import LONGEST, text_length
 from dray.process.certificate_holder import holder
 from dray.server.security.identity import ANONYMOUS_IDENTITY, Identity, authenticated
@@ -40,7 +41,7 @@ class Authenticator:
         self._clock = clock
         self._nobody = ANONYMOUS_IDENTITY if anonymous else None
         self._holders: dict[tuple[Any, ...], _CertificateHolder] = {}
-        self._seen: dict[int, tuple[str, Identity]] = {}
+        self._seen: Bounded[int, tuple[str, Identity]] = Bounded(MAX_SEEN)
         """Headers with static tokens, by their identity: requests of one connection share theirs."""
 
     def authenticate(self, headers: Mapping[str, str], peer_certificate: Mapping[str, Any] | None) -> Identity | None:
@@ -79,9 +80,7 @@ class Authenticator:
 
     def _remember(self, authorization: str, identity: Identity) -> None:
         if len(authorization) <= LONGEST:
-            if len(self._seen) >= MAX_SEEN:
-                self._seen.clear()
-            self._seen[id(authorization)] = (authorization, identity)
+            self._seen.keep(id(authorization), (authorization, identity))
 
     def authenticate_token(self, token: str, audiences: tuple[str, ...] = ()) -> tuple[Identity, tuple[str, ...]]:
         """Whose token this is and which of `audiences` (by default this server's) it is for. Raises TokenError."""

@@ -27,6 +27,7 @@ from dray.api.generated.rbac import (
     RoleRef,
     Subject,
 )
+from dray.api.recent import Bounded
 from dray.api.text_memory import LONGEST, text_length
 from dray.server.security.authorization import Attributes, Decision
 from dray.server.security.identity import Identity, service_account_user
@@ -59,7 +60,7 @@ class _Grant:
     def __init__(self, rules: list[tuple[Rule, str]], problems: list[str]) -> None:
         self.rules = rules
         self.denied = Decision(False, _denial(problems))
-        self.verdicts: dict[tuple[str, ...], _Verdict] = {}
+        self.verdicts: Bounded[tuple[str, ...], _Verdict] = Bounded(MAX_VERDICTS)
 
     def decide(self, attributes: Attributes) -> Decision:
         if attributes.resource:
@@ -68,11 +69,9 @@ class _Grant:
             key = (attributes.verb, attributes.path)
         verdict = self.verdicts.get(key)
         if verdict is None:
-            if len(self.verdicts) >= MAX_VERDICTS:
-                self.verdicts.clear()
             verdict = self._resource_verdict(*key) if attributes.resource else self._path_verdict(*key)
             if text_length(key) <= LONGEST:
-                self.verdicts[key] = verdict
+                self.verdicts.keep(key, verdict)
         if verdict.by_name:
             return verdict.by_name.get(attributes.name, verdict.default)
         return verdict.default
@@ -106,7 +105,7 @@ class Rbac:
         self._cluster_rules: dict[_Key, tuple[Rule, ...]] = {}
         self._bindings: dict[_Key, RoleBinding | ClusterRoleBinding] = {}
         self._by_subject: dict[_Key, dict[str, Subject]] = {}
-        self._grants: dict[tuple[str, tuple[str, ...], str], _Grant] = {}
+        self._grants: Bounded[tuple[str, tuple[str, ...], str], _Grant] = Bounded(MAX_GRANTS)
         self._bound_groups: frozenset[str] | None = None
         for obj in objects:
             self.apply(type(obj).__name__, obj.metadata.namespace, obj.metadata.name, obj)
@@ -167,11 +166,9 @@ class Rbac:
         return self._grants.get(key) or self._remember(key)
 
     def _remember(self, key: tuple[str, tuple[str, ...], str]) -> _Grant:
-        if len(self._grants) >= MAX_GRANTS:
-            self._grants.clear()
         grant = self._compute(*key)
         if len(key[1]) <= LONGEST and text_length(key) <= LONGEST:
-            self._grants[key] = grant
+            self._grants.keep(key, grant)
         return grant
 
     def _compute(self, user: str, groups: tuple[str, ...], namespace: str) -> _Grant:
