@@ -11,9 +11,8 @@ whose behalf there are searches gets a turn.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from typing import Final, NamedTuple, TypeAlias, TypeVar
+from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -27,6 +26,7 @@ from dray.allocator.selection import Candidates, Criteria
 from dray.allocator.shapes import Shape
 from dray.allocator.state import State
 from dray.api.in_turn import InTurn
+from dray.api.recent import Newest
 
 DEVICE_SECONDS: Final = 0.005
 """How long one decision looks at devices at least, if it has to."""
@@ -89,9 +89,9 @@ class Aside:
         self._seconds = seconds
         self._waiting: InTurn[PutAside] = InTurn()
         self._keys: set[Hashable] = set()
-        self._verdicts: OrderedDict[Hashable, Verdict] = OrderedDict()
-        self._spent: OrderedDict[_Subject, float] = OrderedDict()
-        self._begun: OrderedDict[_Subject, dict[Criteria, Candidates]] = OrderedDict()
+        self._verdicts: Newest[Hashable, Verdict] = Newest(_MOST_VERDICTS)
+        self._spent: Newest[_Subject, float] = Newest(_MOST_VERDICTS)
+        self._begun: Newest[_Subject, dict[Criteria, Candidates]] = Newest(_MOST_BEGUN)
 
     def __len__(self) -> int:
         return len(self._keys)
@@ -126,7 +126,7 @@ class Aside:
 
     def keep(self, subject: _Subject, found: dict[Criteria, Candidates]) -> None:
         """What was found out in this turn is of use in the next."""
-        _put(self._begun, subject, found, _MOST_BEGUN)
+        self._begun.keep(subject, found)
 
     def find(self, shape: Shape, layout: Layout) -> Verdict | None:
         """What is known of claims on a node, with what is held now; None if a search is needed."""
@@ -152,7 +152,7 @@ class Aside:
         subject, held = (shape, problem.layout), problem.layout.held()
         key = (subject, _key(held))
         if subject not in self._spent:
-            _put(self._spent, subject, 0.0, _MOST_VERDICTS)
+            self._spent.keep(subject, 0.0)
         if key in self._keys or len(self._keys) >= _MOST_SEARCHES:
             return
         problem.freeze(held)
@@ -175,12 +175,12 @@ class Aside:
     def went_on(self, search: PutAside, seconds: float, verdict: Verdict | None) -> bool:
         """A search took so long, and came to something, or is to go on when it is its turn; whether it has ended."""
         spent = self._spent.get(search.subject, 0.0) + seconds
-        _put(self._spent, search.subject, spent, _MOST_VERDICTS)
+        self._spent.keep(search.subject, spent)
         if verdict is None and (self._seconds is None or spent < self._seconds):
             self._waiting.put(search.owner, search)
             return False
         self._keys.discard(search.key)
-        _put(self._verdicts, search.key, verdict or Verdict(is_given_up=True, steps=search.steps), _MOST_VERDICTS)
+        self._verdicts.keep(search.key, verdict or Verdict(is_given_up=True, steps=search.steps))
         return True
 
     def forget_given_up(self) -> bool:
@@ -223,15 +223,3 @@ def _key(held: Held) -> Hashable:
     )
     consumed = tuple([(position, tuple(sorted(amounts.items()))) for position, amounts in held.consumed.items()])
     return held.taken, held.shared, counters, consumed
-
-
-K = TypeVar("K", bound=Hashable)
-V = TypeVar("V")
-
-
-def _put(table: OrderedDict[K, V], key: K, value: V, most: int) -> None:
-    """The newest last; the oldest is forgotten for it if there are too many."""
-    table[key] = value
-    table.move_to_end(key)
-    if len(table) > most:
-        table.popitem(last=False)

@@ -13,13 +13,13 @@ the first claims with a new selector may then be allocated before the device is 
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from dray.allocator.pools import Pool
 from dray.allocator.selection import Criteria
 from dray.allocator.shapes import Shape
+from dray.api.recent import Newest
 from dray.api.resource.pool import PoolKey
 
 _CACHED_SCANS: Final = 512
@@ -46,7 +46,7 @@ class FaultLog:
         self._pools = pools
         self._log: list[PoolKey] = []
         self._changes = 0
-        self._scans: OrderedDict[Criteria, _Scan] = OrderedDict()
+        self._scans: Newest[Criteria, _Scan] = Newest(_CACHED_SCANS)
 
     def changed(self, key: PoolKey) -> None:
         """A pool is new or different."""
@@ -78,10 +78,7 @@ class FaultLog:
         return found
 
     def _start(self, criteria: Criteria) -> _Scan:
-        if len(self._scans) >= _CACHED_SCANS:
-            self._scans.popitem(last=False)
-        scan = self._scans[criteria] = _Scan()
-        return scan
+        return self._scans.keep(criteria, _Scan())
 
     def _go_on(self, criteria: Criteria, scan: _Scan, most: int | None) -> int | None:
         """Judges further pools until all are, or `most` devices; how many more may be judged then."""

@@ -61,3 +61,19 @@ class Bounded(dict[K, V]):
             self.clear()
         self[key] = value
         return value
+
+
+class Newest(OrderedDict[K, V]):
+    """The newest so many values by key. For one more the oldest is forgotten."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self._most = most
+
+    def keep(self, key: K, value: V) -> V:
+        """Remembers a value as the newest, and returns it."""
+        self[key] = value
+        self.move_to_end(key)
+        if len(self) > self._most:
+            self.popitem(last=False)
+        return value

@@ -6,6 +6,7 @@ from collections.abc import Hashable
 from typing import Any, Final, TypeAlias
 
 from dray.api.quantity import Quantity
+from dray.api.recent import Newest
 from dray.api.semver import Semver
 from dray.cel.errors import EvaluationError, OutOfTime
 from dray.cel.reads import Reads
@@ -26,7 +27,7 @@ class Outcomes:
     def __init__(self, reads: Reads, *, are_kept: bool) -> None:
         self.are_kept = are_kept
         self._reads = reads
-        self._known: dict[Hashable, Outcome] = {}
+        self._known: Newest[Hashable, Outcome] = Newest(_MOST)
 
     def get(self, view: DeviceView) -> Outcome | None:
         """What came out for a device that looks like this one, if one was evaluated."""
@@ -34,9 +35,7 @@ class Outcomes:
 
     def put(self, view: DeviceView, outcome: Outcome) -> None:
         """Remember what came out. The oldest is forgotten when there are too many."""
-        if len(self._known) >= _MOST:
-            del self._known[next(iter(self._known))]
-        self._known[self.key(view)] = outcome
+        self._known.keep(self.key(view), outcome)
 
     def forget_given_up(self) -> None:
         """Let what ran out of time be tried again."""

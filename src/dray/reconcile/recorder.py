@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
-from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
@@ -13,6 +12,7 @@ from msgspec.structs import replace
 from dray.api.generated.core import Event, EventSource
 from dray.api.kinds import EVENTS
 from dray.api.meta import Object, ObjectMeta
+from dray.api.recent import Newest
 from dray.api.references import object_reference
 from dray.api.status import ApiError
 from dray.api.visible import visible
@@ -31,7 +31,7 @@ class EventRecorder:
         self._client = client
         self._component = component
         self._clock = clock
-        self._known: OrderedDict[str, Event] = OrderedDict()
+        self._known: Newest[str, Event] = Newest(MAX_REMEMBERED)
 
     async def normal(self, about: Object, reason: str, message: str) -> None:
         """Something went as it should."""
@@ -75,10 +75,7 @@ class EventRecorder:
 
     def _remember(self, events: Iterable[tuple[str, Event]]) -> None:
         for key, event in events:
-            self._known[key] = event
-            self._known.move_to_end(key)
-        while len(self._known) > MAX_REMEMBERED:
-            self._known.popitem(last=False)
+            self._known.keep(key, event)
 
     async def _count(self, known: Event) -> Event:
         patch = {"count": (known.count or 1) + 1, "lastTimestamp": str(as_time(self._clock.now()))}

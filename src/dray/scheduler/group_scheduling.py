@@ -18,6 +18,7 @@ from dray.api.generated.scheduling import PodGroup
 from dray.api.kinds import POD_GROUPS
 from dray.api.meta import Condition
 from dray.api.pod_groups import INITIALLY_SCHEDULED, is_group, min_count
+from dray.api.recent import Newest
 from dray.api.references import ObjectName, full_name
 from dray.api.resource import ResourceClaim
 from dray.api.status import ApiError
@@ -101,7 +102,7 @@ class GroupScheduler:
         self._letting_go: set[ObjectName] = set()
         self._storing = WeakValueDictionary[ObjectName, asyncio.Lock]()
         """For as long as somebody writes what was decided for a group, or waits to."""
-        self._told: dict[ObjectName, tuple[float, str]] = {}
+        self._told: Newest[ObjectName, tuple[float, str]] = Newest(MAX_TOLD)
         """When a group was told what."""
 
     async def schedule(self, first: PodInfo) -> None:
@@ -292,9 +293,7 @@ class GroupScheduler:
             if is_soon and told == known.message:
                 self._host.put_off(name)
                 return
-        self._told[name] = (self._clock.monotonic(), message)
-        if len(self._told) > MAX_TOLD:
-            del self._told[next(iter(self._told))]
+        self._told.keep(name, (self._clock.monotonic(), message))
         condition = Condition(
             type=INITIALLY_SCHEDULED,
             status=status,

@@ -18,6 +18,7 @@ from dray.api import codec
 from dray.api.conditions import POD_SCHEDULED, find_condition
 from dray.api.extended_resources import is_for_extended
 from dray.api.generated.core import Pod
+from dray.api.recent import Newest
 from dray.process.clock import Clock
 from dray.prose import explanations
 from dray.prose.wording import shorten
@@ -61,7 +62,7 @@ class Messages:
         self._period = 0.0
         self._made = 0
         self._explained: dict[tuple[bytes, tuple[str, ...], tuple[bytes, ...]], str] = {}
-        self._told: dict[str, _Told] = {}
+        self._told: Newest[str, _Told] = Newest(MAX_TOLD)
 
     def tell(self, pod: PodInfo, refused: Refused) -> str:
         """Why the pod has no node, in at most as many characters as an event may have."""
@@ -76,16 +77,14 @@ class Messages:
         What it knows and was not told last came late, from a write that was not answered: that cannot wait.
         """
         now, uid = self._clock.monotonic(), pod.pod.metadata.uid
-        told = self._told.pop(uid, None)
+        told = self._told.get(uid)
         is_known = told is not None and told.message == known
         if told is not None and is_known and told.why == refused.why and now - told.at < RETELL_SECONDS:
-            self._told[uid] = told
+            self._told.keep(uid, told)
             return False
         is_news = known != message
-        while len(self._told) >= MAX_TOLD:
-            del self._told[next(iter(self._told))]
         before = told.at if told is not None else now - RETELL_SECONDS
-        self._told[uid] = _Told(now if is_news else before, refused.why, message)
+        self._told.keep(uid, _Told(now if is_news else before, refused.why, message))
         return is_news
 
     def agrees(self, pod: Pod) -> bool:

@@ -16,6 +16,7 @@ from typing import Final
 
 from dray.allocator.change_log import ChangeLog
 from dray.api.generated.core import Node
+from dray.api.recent import Newest
 from dray.scheduling import worth
 from dray.scheduling.domain_counts import BETWEEN_LOOKS, DomainCounts, Move
 from dray.scheduling.holders import ByKey, Holders
@@ -52,10 +53,10 @@ class Topology:
     def __init__(self, nodes: Mapping[str, NodeInfo]) -> None:
         self.namespaces: dict[str, Labels] = {}
         self._nodes = nodes
-        self._domains: dict[str, Domains] = {}
+        self._domains: Newest[str, Domains] = Newest(MAX_KEYS)
         self._changes: ChangeLog[Move] = ChangeLog()
         self._counts: dict[CountKey, DomainCounts] = {}
-        self._scopes: dict[bytes, dict[str, tuple[Node, bool]]] = {}
+        self._scopes: Newest[bytes, dict[str, tuple[Node, bool]]] = Newest(MAX_SCOPES)
         """Whether a node counts for spread constraints with the same scope."""
         self._hurry: Callable[[], bool] = _never
         self._looks = 0
@@ -111,13 +112,10 @@ class Topology:
 
     def domains(self, key: str) -> Domains:
         """Nodes by the value of a label. Raises StillCounting if others are next by the time they are found."""
-        known = self._domains.pop(key, None)
+        known = self._domains.get(key)
         if known is not None:
-            self._domains[key] = known  # asked for last
-            return known
-        if len(self._domains) >= MAX_KEYS:
-            del self._domains[next(iter(self._domains))]
-        known = self._domains[key] = {}
+            return self._domains.keep(key, known)  # asked for last
+        known = self._domains.keep(key, {})
         for node in self._nodes.values():
             known.setdefault(node.node.metadata.labels.get(key), {})[node.name] = node
         self._looks += len(self._nodes) // BETWEEN_LOOKS
@@ -159,12 +157,7 @@ class Topology:
 
     def _once(self, scope: bytes, suits: Callable[[Node], bool]) -> Callable[[Node], bool]:
         """The same, found out once for all constraints with the scope."""
-        known = self._scopes.pop(scope, None)
-        if known is None:
-            known = {}
-            if len(self._scopes) >= MAX_SCOPES:
-                del self._scopes[next(iter(self._scopes))]
-        self._scopes[scope] = known
+        known = self._scopes.keep(scope, self._scopes.get(scope, {}))
 
         def suits_once(node: Node) -> bool:
             found = known.get(node.metadata.name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dray.api.recent import Bounded, Recent
+from dray.api.recent import Bounded, Newest, Recent
 
 
 def test_the_least_recently_used_goes_first() -> None:
@@ -36,3 +36,10 @@ def test_for_one_more_than_so_many_all_are_forgotten() -> None:
     bounded: Bounded[int, str] = Bounded(2)
     assert [bounded.keep(number, str(number)) for number in range(3)] == ["0", "1", "2"]
     assert dict(bounded) == {2: "2"}
+
+
+def test_for_one_more_than_so_many_the_oldest_is_forgotten() -> None:
+    newest: Newest[str, int] = Newest(2)
+    for number, key in enumerate("abac"):
+        assert newest.keep(key, number) == number
+    assert list(newest.items()) == [("a", 2), ("c", 3)]

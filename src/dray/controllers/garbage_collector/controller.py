@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any, ClassVar
@@ -11,6 +10,7 @@ from msgspec.structs import replace
 
 from dray.api import codec
 from dray.api.meta import DeleteOptions, Object, OwnerReference, Preconditions
+from dray.api.recent import Newest
 from dray.api.registry import Kind, UnknownKind, by_kind, kinds
 from dray.api.status import ApiError
 from dray.api.well_known import FOREGROUND_DELETION
@@ -52,7 +52,7 @@ class GarbageCollector(QueueController[Item]):
         super().__init__(context, workers=WORKERS)
         self._graph = Graph()
         self._known: dict[Kind, Informer[Object]] = {}
-        self._absent: OrderedDict[str, None] = OrderedDict()
+        self._absent: Newest[str, None] = Newest(MAX_ABSENT)
         self._custom = CustomKinds(context.informers, added=self._follow_custom, removed=self._forget)
         self._recorder = context.recorder(self.name)
         self._started = False
@@ -164,11 +164,8 @@ class GarbageCollector(QueueController[Item]):
         return owner if owner is not None and owner.metadata.uid == reference.uid else None
 
     def _note_absent(self, uid: str) -> None:
-        if len(uid) > LONGEST_UID:
-            return
-        self._absent[uid] = None
-        if len(self._absent) > MAX_ABSENT:
-            self._absent.popitem(last=False)
+        if len(uid) <= LONGEST_UID:
+            self._absent.keep(uid, None)
 
     # Plans
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 
+from dray.api.recent import Newest
+
 LONGEST = 60.0
 MAX_GONE = 10_000
 
@@ -19,7 +21,7 @@ class Memory:
         self._monotonic = monotonic
         self._made: dict[str, dict[str, str]] = {}
         self._names: OrderedDict[tuple[str, str], float] = OrderedDict()
-        self._gone: OrderedDict[str, None] = OrderedDict()
+        self._gone: Newest[str, None] = Newest(MAX_GONE)
 
     def note_made(self, pod_uid: str, namespace: str, entry: str, claim: str) -> None:
         """A claim was made for an entry of a pod."""
@@ -49,9 +51,7 @@ class Memory:
     def note_gone(self, pod_uid: str) -> None:
         """A pod was deleted."""
         self._made.pop(pod_uid, None)
-        self._gone[pod_uid] = None
-        if len(self._gone) > MAX_GONE:
-            self._gone.popitem(last=False)
+        self._gone.keep(pod_uid, None)
 
     def is_gone(self, pod_uid: str) -> bool:
         """Whether a pod is known to have been deleted; if not, it may have been all the same."""

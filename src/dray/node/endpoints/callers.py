@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import ssl
-from collections import OrderedDict
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
 from dray.api.generated.authentication import TokenReview, TokenReviewSpec
 from dray.api.generated.authorization import ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec
+from dray.api.recent import Newest
 from dray.client import Client
 from dray.process.certificate_holder import holder
 from dray.process.http import Request
@@ -96,14 +96,11 @@ class _Memory(Generic[T]):
     """What was found out, until it is too old, or too much."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[str, tuple[T, float]] = OrderedDict()
+        self._known: Newest[str, tuple[T, float]] = Newest(MOST_REMEMBERED)
 
     def get(self, key: str, now: float) -> T | None:
         found = self._known.get(key)
         return found[0] if found is not None and found[1] > now else None
 
     def put(self, key: str, value: T, until: float) -> None:
-        self._known[key] = (value, until)
-        self._known.move_to_end(key)
-        if len(self._known) > MOST_REMEMBERED:
-            self._known.popitem(last=False)
+        self._known.keep(key, (value, until))

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from dray.api.recent import Bounded
+from dray.api.recent import Bounded, Newest
 from dray.api.text_memory import LONGEST, text_length
 from dray.process.certificate_holder import holder
 from dray.server.security.identity import ANONYMOUS_IDENTITY, Identity, authenticated
@@ -40,7 +40,7 @@ class Authenticator:
         self._service_accounts = service_accounts
         self._clock = clock
         self._nobody = ANONYMOUS_IDENTITY if anonymous else None
-        self._holders: dict[tuple[Any, ...], _CertificateHolder] = {}
+        self._holders: Newest[tuple[Any, ...], _CertificateHolder] = Newest(MAX_CACHED_CERTIFICATES)
         self._seen: Bounded[int, tuple[str, Identity]] = Bounded(MAX_SEEN)
         """Headers with static tokens, by their identity: requests of one connection share theirs."""
 
@@ -100,11 +100,9 @@ class Authenticator:
         key = (certificate.get("subject"), certificate.get("notBefore"), certificate.get("notAfter"))
         holder = self._holders.get(key)
         if holder is None:
-            if len(self._holders) >= MAX_CACHED_CERTIFICATES:
-                del self._holders[next(iter(self._holders))]
             holder = _read_holder(*key)
             if text_length(key) <= LONGEST:
-                self._holders[key] = holder
+                self._holders.keep(key, holder)
         return holder
 
 

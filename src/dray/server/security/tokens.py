@@ -14,6 +14,7 @@ from joserfc import jwk, jwt
 from joserfc.errors import JoseError
 
 from dray.api import meta
+from dray.api.recent import Newest
 from dray.server.security.identity import (
     CREDENTIAL_ID,
     NODE_NAME,
@@ -94,7 +95,7 @@ class ServiceAccountTokens:
         self._header = {"alg": ALGORITHM, "kid": self._key.thumbprint()}
         self._lookup = lookup
         self._clock = clock
-        self._verified: dict[bytes, _Verified] = {}
+        self._verified: Newest[bytes, _Verified] = Newest(MAX_CACHED_TOKENS)
         self.audiences = audiences or (ISSUER,)
 
     @property
@@ -131,7 +132,7 @@ class ServiceAccountTokens:
         verified = self._verified.get(digest)
         if verified is None:
             verified = self._verify_signature(token)
-            self._remember(digest, verified)
+            self._verified.keep(digest, verified)
         claims = verified.claims
         now = self._clock()
         if now > claims.exp + LEEWAY_SECONDS:
@@ -160,11 +161,6 @@ class ServiceAccountTokens:
             raise TokenError("not a service account token of this server")
         audiences = tuple(audience for audience in self.audiences if audience in claims.aud)
         return _Verified(claims, _identity(claims), audiences)
-
-    def _remember(self, digest: bytes, verified: _Verified) -> None:
-        if len(self._verified) >= MAX_CACHED_TOKENS:
-            del self._verified[next(iter(self._verified))]
-        self._verified[digest] = verified
 
     def _check_binding(self, binding: Binding, now: float) -> None:
         namespace = binding.namespace

@@ -7,10 +7,10 @@ import base64
 import binascii
 import os
 import ssl
-from collections import OrderedDict
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
+from dray.api.recent import Newest
 from dray.client.trust import trusting
 from dray.process.own_loop import OwnLoop
 from dray.server.webhooks.targets import Target
@@ -48,7 +48,7 @@ class WebhookClient:
         self._loop = OwnLoop("webhooks")
         self._http: Any = None
         self._session: aiohttp.ClientSession | None = None
-        self._trust: OrderedDict[str, ssl.SSLContext] = OrderedDict()
+        self._trust: Newest[str, ssl.SSLContext] = Newest(MOST_TRUSTED)
 
     async def post(self, target: Target, ca_bundle: str, body: bytes, seconds: float) -> bytes:
         """The answer of a webhook, which is trusted if the bundle (base64 of PEM) says so. Raises WebhookFailed."""
@@ -93,9 +93,7 @@ class WebhookClient:
         known = self._trust.get(bundle)
         if known is None:
             # Reading the system's authorities takes a while.
-            known = self._trust[bundle] = await asyncio.to_thread(_context, bundle)
-            while len(self._trust) > MOST_TRUSTED:
-                self._trust.popitem(last=False)
+            known = self._trust.keep(bundle, await asyncio.to_thread(_context, bundle))
         return known
 
     async def close(self) -> None:

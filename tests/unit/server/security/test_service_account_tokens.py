@@ -12,6 +12,7 @@ from joserfc import jwk, jwt
 
 from dray.api.generated.core import Pod, ServiceAccount
 from dray.api.meta import ObjectMeta
+from dray.api.recent import Newest
 from dray.api.times import Time
 from dray.server.security import tokens as module
 from dray.server.security.certificates import create_private_key
@@ -193,7 +194,7 @@ def test_huge_tokens_are_refused_at_once(tokens: ServiceAccountTokens) -> None:
 def test_the_signature_is_verified_once_and_the_cache_is_bounded(
     tokens: ServiceAccountTokens, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "MAX_CACHED_TOKENS", 2)
+    monkeypatch.setattr(tokens, "_verified", Newest(2))
     verified: list[str] = []
     decode = jwt.decode
 
