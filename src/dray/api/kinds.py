@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dray.api.registry import CLUSTER_GROUP, RESOURCE_GROUP, by_kind
+from dray.api.registry import CLUSTER_GROUP, RBAC_GROUP, RESOURCE_GROUP, by_kind
 
 CONFIG_MAPS: Final = by_kind("v1", "ConfigMap")
 ENDPOINTS: Final = by_kind("v1", "Endpoints")
@@ -53,9 +53,9 @@ ADMISSION_KINDS: Final = tuple(
 )
 """Who is asked about objects before they are stored."""
 
-CLUSTER_ROLES: Final = by_kind("rbac.authorization.k8s.io/v1", "ClusterRole")
-CLUSTER_ROLE_BINDINGS: Final = by_kind("rbac.authorization.k8s.io/v1", "ClusterRoleBinding")
-ROLE_BINDINGS: Final = by_kind("rbac.authorization.k8s.io/v1", "RoleBinding")
+CLUSTER_ROLES: Final = by_kind(f"{RBAC_GROUP}/v1", "ClusterRole")
+CLUSTER_ROLE_BINDINGS: Final = by_kind(f"{RBAC_GROUP}/v1", "ClusterRoleBinding")
+ROLE_BINDINGS: Final = by_kind(f"{RBAC_GROUP}/v1", "RoleBinding")
 
 CLUSTERS: Final = by_kind(f"{CLUSTER_GROUP}/v1", "ManagedCluster")
 CLUSTER_SETS: Final = by_kind(f"{CLUSTER_GROUP}/v1beta2", "ManagedClusterSet")

@@ -19,6 +19,7 @@ from dray.api.meta import Object
 STABLE = re.compile(r"v[0-9]+")
 RESOURCE_GROUP = "resource.k8s.io"
 CLUSTER_GROUP = "cluster.open-cluster-management.io"
+RBAC_GROUP = "rbac.authorization.k8s.io"
 DRAY_GROUP = "dray.dev"
 """Of what Kubernetes does not have, and an API server of Kubernetes can have as custom resources."""
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")

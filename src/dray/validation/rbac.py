@@ -8,14 +8,13 @@ from msgspec.structs import replace
 
 from dray.api.field import invalid, not_supported, required
 from dray.api.generated.rbac import ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef, Subject
+from dray.api.registry import RBAC_GROUP
 from dray.api.times import Time
 from dray.validation import check, names
 from dray.validation.context import Context, Errors
 from dray.validation.label_selectors import validate_label_selector
 from dray.validation.metadata import PATH_SEGMENT
 from dray.validation.rules import Rules
-
-GROUP: Final = "rbac.authorization.k8s.io"
 
 
 def _check_role(errors: Errors, new: Role, _old: Role | None, _ctx: Context) -> None:
@@ -54,14 +53,14 @@ def _validate_rule(errors: Errors, rule: PolicyRule, path: str, *, namespaced: b
 
 def _default_binding(obj: Any, _now: Time) -> Any:
     if not obj.role_ref.api_group:
-        obj = replace(obj, role_ref=replace(obj.role_ref, api_group=GROUP))
+        obj = replace(obj, role_ref=replace(obj.role_ref, api_group=RBAC_GROUP))
     return replace(obj, subjects=tuple(_default_subject(subject) for subject in obj.subjects))
 
 
 def _default_subject(subject: Subject) -> Subject:
     if subject.api_group or subject.kind not in ("User", "Group"):
         return subject
-    return replace(subject, api_group=GROUP)
+    return replace(subject, api_group=RBAC_GROUP)
 
 
 def _check_binding(
@@ -76,7 +75,7 @@ def _check_binding(
 
 
 def _validate_reference(errors: Errors, reference: RoleRef, kinds: tuple[str, ...]) -> None:
-    check.one_of(errors, "roleRef.apiGroup", reference.api_group, (GROUP,))
+    check.one_of(errors, "roleRef.apiGroup", reference.api_group, (RBAC_GROUP,))
     check.one_of(errors, "roleRef.kind", reference.kind, kinds)
     check.required_name(errors, "roleRef.name", reference.name, names.path_segment)
 
@@ -92,7 +91,7 @@ def _validate_subject(errors: Errors, subject: Subject, path: str, *, namespaced
             if not subject.namespace and not namespaced:
                 errors.append(required(f"{path}.namespace"))
         case "User" | "Group":
-            check.one_of(errors, f"{path}.apiGroup", subject.api_group, (GROUP,))
+            check.one_of(errors, f"{path}.apiGroup", subject.api_group, (RBAC_GROUP,))
         case other:
             errors.append(not_supported(f"{path}.kind", other, ("Group", "ServiceAccount", "User")))
 

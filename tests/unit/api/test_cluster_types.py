@@ -19,6 +19,7 @@ from dray.api.cluster import (
 )
 from dray.api.cluster.managed_cluster import EFFECTS, TAINT_UNAVAILABLE, TAINT_UNREACHABLE
 from dray.api.meta import Object
+from dray.api.registry import CLUSTER_GROUP
 
 CLUSTER = """
 apiVersion: cluster.open-cluster-management.io/v1
@@ -174,7 +175,7 @@ def test_the_seed_cluster_has_taints_with_times_in_any_zone_or_none() -> None:
 @pytest.mark.parametrize("version", ["v1alpha1", "v1beta1"])
 def test_a_null_spec_is_an_empty_one_in_either_version(version: str) -> None:
     document = {
-        "apiVersion": f"{cluster.GROUP}/{version}",
+        "apiVersion": f"{CLUSTER_GROUP}/{version}",
         "kind": "Placement",
         "metadata": {"name": "a"},
         "spec": None,

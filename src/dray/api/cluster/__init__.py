@@ -57,10 +57,7 @@ from dray.api.cluster.placement_decision import (
     PlacementDecisionStatus,
 )
 
-GROUP = "cluster.open-cluster-management.io"
-
 __all__ = [
-    "GROUP",
     "AddOnPlacementScore",
     "AddOnPlacementScoreItem",
     "AddOnPlacementScoreStatus",

@@ -78,10 +78,7 @@ from dray.api.resource.taint import (
     DeviceToleration,
 )
 
-GROUP = "resource.k8s.io"
-
 __all__ = [
-    "GROUP",
     "AllocatedDeviceStatus",
     "AllocationResult",
     "CELDeviceSelector",

@@ -23,6 +23,7 @@ from dray.api.generated.coordination import Lease, LeaseSpec
 from dray.api.generated.core import Namespace, ServiceAccount
 from dray.api.generated.rbac import ClusterRole, ClusterRoleBinding, PolicyRule, RoleBinding, RoleRef, Subject
 from dray.api.meta import Condition, Object, ObjectMeta, OwnerReference
+from dray.api.registry import CLUSTER_GROUP, RBAC_GROUP
 from dray.api.times import MicroTime, Time
 from dray.placement.availability import LEASE_NAME
 
@@ -30,9 +31,6 @@ AGENT_GROUP: Final = "system:open-cluster-management:{}"
 
 NAMESPACE_TAKEN: Final = "NamespaceTaken"
 """The reason of a hub that would accept a cluster, and has no namespace for it."""
-
-_RBAC: Final = "rbac.authorization.k8s.io"
-_CLUSTER: Final = "cluster.open-cluster-management.io"
 
 
 def has_room(cluster: ManagedCluster, namespace: Namespace | None) -> bool:
@@ -89,9 +87,9 @@ def registration_binding(cluster: ManagedCluster) -> RoleBinding:
     name = cluster.metadata.name
     return RoleBinding(
         kind="RoleBinding",
-        api_version=f"{_RBAC}/v1",
+        api_version=f"{RBAC_GROUP}/v1",
         metadata=_metadata(cluster, f"{_role_name(name)}:registration", name),
-        role_ref=RoleRef(api_group=_RBAC, kind="ClusterRole", name=REGISTRATION_ROLE),
+        role_ref=RoleRef(api_group=RBAC_GROUP, kind="ClusterRole", name=REGISTRATION_ROLE),
         subjects=_agents(name),
     )
 
@@ -122,26 +120,26 @@ def _role(cluster: ManagedCluster, *, accepted: bool) -> ClusterRole:
     """An agent may look at its cluster, and if that is accepted, change it; admission guards two taints (OCM-32)."""
     verbs = ("get", "list", "watch", "update", "patch") if accepted else ("get", "list", "watch")
     own = (cluster.metadata.name,)
-    rules = [PolicyRule(api_groups=(_CLUSTER,), resources=("managedclusters",), resource_names=own, verbs=verbs)]
+    rules = [PolicyRule(api_groups=(CLUSTER_GROUP,), resources=("managedclusters",), resource_names=own, verbs=verbs)]
     if accepted:
         reports = PolicyRule(
-            api_groups=(_CLUSTER,),
+            api_groups=(CLUSTER_GROUP,),
             resources=("managedclusters/status",),
             resource_names=own,
             verbs=("update", "patch"),
         )
         rules.append(reports)
     metadata = _metadata(cluster, _role_name(cluster.metadata.name))
-    return ClusterRole(kind="ClusterRole", api_version=f"{_RBAC}/v1", metadata=metadata, rules=tuple(rules))
+    return ClusterRole(kind="ClusterRole", api_version=f"{RBAC_GROUP}/v1", metadata=metadata, rules=tuple(rules))
 
 
 def _role_binding(cluster: ManagedCluster) -> ClusterRoleBinding:
     name = _role_name(cluster.metadata.name)
     return ClusterRoleBinding(
         kind="ClusterRoleBinding",
-        api_version=f"{_RBAC}/v1",
+        api_version=f"{RBAC_GROUP}/v1",
         metadata=_metadata(cluster, name),
-        role_ref=RoleRef(api_group=_RBAC, kind="ClusterRole", name=name),
+        role_ref=RoleRef(api_group=RBAC_GROUP, kind="ClusterRole", name=name),
         subjects=_agents(cluster.metadata.name),
     )
 
@@ -152,14 +150,14 @@ def _role_name(cluster: str) -> str:
 
 def _agents(cluster: str) -> tuple[Subject, ...]:
     return (
-        Subject(kind="Group", api_group=_RBAC, name=AGENT_GROUP.format(cluster)),
+        Subject(kind="Group", api_group=RBAC_GROUP, name=AGENT_GROUP.format(cluster)),
         Subject(kind="ServiceAccount", namespace=cluster, name=AGENT_ACCOUNT),
     )
 
 
 def _metadata(cluster: ManagedCluster, name: str, namespace: str = "") -> ObjectMeta:
     owner = OwnerReference(
-        api_version=f"{_CLUSTER}/v1", kind="ManagedCluster", name=cluster.metadata.name, uid=cluster.metadata.uid
+        api_version=f"{CLUSTER_GROUP}/v1", kind="ManagedCluster", name=cluster.metadata.name, uid=cluster.metadata.uid
     )
     labels = {CLUSTER_NAME_LABEL: cluster.metadata.name}
     return ObjectMeta(name=name, namespace=namespace, labels=labels, owner_references=(owner,))

@@ -10,6 +10,7 @@ from functools import partial
 from dray.api import registry
 from dray.api.generated.rbac import PolicyRule
 from dray.api.meta import Object
+from dray.api.registry import RBAC_GROUP
 from dray.server.indexes.followed import Followed
 from dray.server.indexes.pod_index import PodIndex, node_of
 from dray.server.security.authorization import Attributes, Decision
@@ -18,8 +19,6 @@ from dray.server.security.identity import Identity
 from dray.server.security.node_reads import check_node_read
 from dray.server.security.rbac import Rbac, Stored
 from dray.store import Key, Store
-
-RBAC_GROUP = "rbac.authorization.k8s.io"
 
 
 class StoredRoles:

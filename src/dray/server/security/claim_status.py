@@ -15,6 +15,7 @@ from collections.abc import Callable
 
 from dray.api import field
 from dray.api.field import FieldError
+from dray.api.registry import RESOURCE_GROUP
 from dray.api.resource import AllocatedDeviceStatus, ResourceClaim, ResourceClaimStatus
 from dray.api.resource.allocated_node import allocated_node
 from dray.server.security.authorization import Attributes, Decision, forbidden
@@ -23,7 +24,6 @@ from dray.server.security.identity import Identity, bound_node
 
 ASSOCIATED_NODE = "associated-node:"
 
-_GROUP = "resource.k8s.io"
 _CLAIMS = "resourceclaims"
 
 Authorize = Callable[[Identity, Attributes], Decision]
@@ -45,7 +45,7 @@ def status_problems(
         prefixes.insert(0, ASSOCIATED_NODE)
     for driver in drivers:
         wanted = [
-            Attributes(f"{prefix}{verb}", _GROUP, _CLAIMS, "driver", new.metadata.namespace, driver)
+            Attributes(f"{prefix}{verb}", RESOURCE_GROUP, _CLAIMS, "driver", new.metadata.namespace, driver)
             for prefix in prefixes
         ]
         decisions = [authorize(identity, each) for each in wanted]
@@ -62,7 +62,7 @@ def _binding_problems(
 ) -> list[FieldError]:
     if new.allocation == old.allocation and new.reserved_for == old.reserved_for:
         return []
-    wanted = Attributes(verb, _GROUP, _CLAIMS, "binding")
+    wanted = Attributes(verb, RESOURCE_GROUP, _CLAIMS, "binding")
     decision = authorize(identity, wanted)
     if decision.allowed:
         return []

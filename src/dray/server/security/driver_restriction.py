@@ -16,6 +16,7 @@ Two annotations of a ServiceAccount limit it further, whatever its roles say:
 from __future__ import annotations
 
 from dray.api.meta import Object
+from dray.api.registry import RESOURCE_GROUP
 from dray.api.resource import ResourceClaim, ResourceSlice
 from dray.api.resource.allocated_node import allocated_node
 from dray.server.security.authorization import Attributes
@@ -29,7 +30,6 @@ OF_DRIVER = "dray/slices-of-driver"
 OF_OWN_NODE = "dray/slices-of-own-node"
 ARBITRARY_NODE = "arbitrary-node:"
 
-_GROUP = "resource.k8s.io"
 _SLICES = "resourceslices"
 _CLAIMS = "resourceclaims"
 _CLAIM_STATUS = "resourceclaims/status"
@@ -40,7 +40,7 @@ _CHANGES = {
 }
 """Asked before the object is looked at. Slices that are sent or deleted as a whole are refused by `check_driver_write`,
 after policies, which may have more to say; whether a patch fits would tell what is in a slice."""
-_CREATE_SLICES = Attributes("create", _GROUP, _SLICES)
+_CREATE_SLICES = Attributes("create", RESOURCE_GROUP, _SLICES)
 
 
 def check_driver_write(
@@ -55,7 +55,7 @@ def check_driver_write(
 ) -> str | None:
     """Why a ServiceAccount may not write this slice; None if it may, or nothing limits it."""
     account = split_service_account_user(identity.user)
-    if account is None or (attributes.group, attributes.resource) != (_GROUP, _SLICES):
+    if account is None or (attributes.group, attributes.resource) != (RESOURCE_GROUP, _SLICES):
         return None
     slices = [obj for obj in (old, new) if isinstance(obj, ResourceSlice)]
     why = _check_annotations(identity, slices, lookup("serviceaccounts", *account))
@@ -98,7 +98,7 @@ def check_driver_read(
 
     What a change may be is for `check_driver_write`; whom a patch is about is asked before, as it is of nodes.
     """
-    if attributes.group != _GROUP or attributes.full_resource not in (_SLICES, _CLAIMS, _CLAIM_STATUS):
+    if attributes.group != RESOURCE_GROUP or attributes.full_resource not in (_SLICES, _CLAIMS, _CLAIM_STATUS):
         return None
     node = bound_node(identity)
     changes = attributes.verb in _CHANGES.get(attributes.full_resource, ())
@@ -106,7 +106,7 @@ def check_driver_read(
         return None
     if any(_may_for_any(attributes.verb, driver, may, attributes) for driver in _drivers_of(attributes, lookup)):
         return None
-    if attributes.subresource and may(Attributes(attributes.verb, _GROUP, _CLAIMS, "binding")):
+    if attributes.subresource and may(Attributes(attributes.verb, RESOURCE_GROUP, _CLAIMS, "binding")):
         return None  # who writes allocations has to do with claims of all nodes
     own = _is_own_slice if attributes.resource == _SLICES else _is_own_claim
     if own(node, attributes, pods_on_node, lookup):
@@ -119,12 +119,12 @@ def check_driver_read(
 
 
 def _may_for_any(verb: str, driver: str, may: May, asked: Attributes) -> bool:
-    return may(Attributes(f"{ARBITRARY_NODE}{verb}", _GROUP, asked.resource, "driver", asked.namespace, driver))
+    return may(Attributes(f"{ARBITRARY_NODE}{verb}", RESOURCE_GROUP, asked.resource, "driver", asked.namespace, driver))
 
 
 def _drivers_of(attributes: Attributes, lookup: ObjectLookup) -> set[str]:
     """The drivers whose slices or claims are asked for; the empty one if it may be any."""
-    found = lookup(f"{attributes.resource}.{_GROUP}", attributes.namespace, attributes.name)
+    found = lookup(f"{attributes.resource}.{RESOURCE_GROUP}", attributes.namespace, attributes.name)
     if isinstance(found, ResourceSlice):
         return {found.spec.driver}
     if isinstance(found, ResourceClaim) and found.status.allocation is not None:
@@ -135,7 +135,7 @@ def _drivers_of(attributes: Attributes, lookup: ObjectLookup) -> set[str]:
 def _is_own_slice(node: str, attributes: Attributes, _: PodsOnNode, lookup: ObjectLookup) -> bool:
     if attributes.verb in ("list", "watch"):
         return attributes.selects("spec.nodeName", node)
-    found = lookup(f"{_SLICES}.{_GROUP}", "", attributes.name)
+    found = lookup(f"{_SLICES}.{RESOURCE_GROUP}", "", attributes.name)
     if not isinstance(found, ResourceSlice):
         return bool(attributes.name)  # so that the answer is 404
     return found.spec.node_name == node
@@ -146,7 +146,7 @@ def _is_own_claim(node: str, attributes: Attributes, pods_on_node: PodsOnNode, l
         return False
     if is_used_on(node, attributes, pods_on_node):
         return True
-    found = lookup(f"{_CLAIMS}.{_GROUP}", attributes.namespace, attributes.name)
+    found = lookup(f"{_CLAIMS}.{RESOURCE_GROUP}", attributes.namespace, attributes.name)
     if not isinstance(found, ResourceClaim):
         return True  # so that the answer is 404
     return allocated_node(found.status.allocation) == node

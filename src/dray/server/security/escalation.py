@@ -8,12 +8,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from dray.api.generated.rbac import ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding
+from dray.api.registry import RBAC_GROUP
 from dray.server.security.authorization import Attributes
 from dray.server.security.identity import Identity
 from dray.server.security.rbac import Rbac
 from dray.server.security.rules import Rule, count_words, describe, quoted, uncovered
 
-_GROUP = "rbac.authorization.k8s.io"
 _EVERYTHING = (
     PolicyRule(api_groups=("*",), resources=("*",), verbs=("*",)),
     PolicyRule(non_resource_urls=("*",), verbs=("*",)),
@@ -53,7 +53,7 @@ def check_role_write(
     if identity.is_master or (old is not None and _grants_the_same(old, new)):
         return None
     namespace, resource = new.metadata.namespace, "clusterroles" if isinstance(new, ClusterRole) else "roles"
-    if rbac.allowed(identity, Attributes("escalate", _GROUP, resource, "", namespace, new.metadata.name)).allowed:
+    if rbac.allowed(identity, Attributes("escalate", RBAC_GROUP, resource, "", namespace, new.metadata.name)).allowed:
         return None
     if (_aggregates(new) or _aggregates(old)) and rbac.missing_permissions(identity, _EVERYTHING):
         return "must have cluster-admin privileges to use the aggregationRule"
@@ -73,11 +73,11 @@ def check_binding_write(
         return None
     reference, namespace = new.role_ref, new.metadata.namespace
     resource = "clusterroles" if reference.kind == "ClusterRole" else "roles"
-    if rbac.allowed(identity, Attributes("bind", _GROUP, resource, "", namespace, reference.name)).allowed:
+    if rbac.allowed(identity, Attributes("bind", RBAC_GROUP, resource, "", namespace, reference.name)).allowed:
         return None
     rules = rbac.role_rules(reference, namespace)
     if rules is None:
-        return f'{reference.kind.lower()}.{_GROUP} "{reference.name}" not found'
+        return f'{reference.kind.lower()}.{RBAC_GROUP} "{reference.name}" not found'
     return Question(identity, rbac.rules_of(identity, namespace), rules)
 
 

@@ -28,6 +28,7 @@ from dray.api.generated.rbac import (
     Subject,
 )
 from dray.api.recent import Bounded
+from dray.api.registry import RBAC_GROUP
 from dray.api.text_memory import LONGEST, text_length
 from dray.server.security.authorization import Attributes, Decision
 from dray.server.security.identity import Identity, service_account_user
@@ -179,7 +180,7 @@ class Rbac:
             reference = binding.role_ref
             found = self._rules_of(reference, binding.metadata.namespace)
             if found is None:
-                problems[f'{reference.kind.lower()}.rbac.authorization.k8s.io "{reference.name}" not found'] = None
+                problems[f'{reference.kind.lower()}.{RBAC_GROUP} "{reference.name}" not found'] = None
                 continue
             source = _source(binding, subject)
             for rule in found:

@@ -15,10 +15,11 @@ from dray.api.generated.rbac import (
     Subject,
 )
 from dray.api.meta import LabelSelector, ObjectMeta
+from dray.api.registry import CLUSTER_GROUP, DRAY_GROUP, RBAC_GROUP, RESOURCE_GROUP
 from dray.api.well_known import SYSTEM_NAMESPACE
 from dray.server.security.rbac import Stored
 
-GROUP = "rbac.authorization.k8s.io"
+GROUP = RBAC_GROUP
 API_VERSION = f"{GROUP}/v1"
 AUTOUPDATE = "rbac.authorization.kubernetes.io/autoupdate"
 
@@ -27,9 +28,9 @@ WRITE = "create delete deletecollection patch update"
 ANY = f"{READ} {WRITE}"
 
 CORE = "core"
-RESOURCE = "resource.k8s.io"
-DRAY = "dray.dev"
-CLUSTER = "cluster.open-cluster-management.io"
+RESOURCE = RESOURCE_GROUP
+DRAY = DRAY_GROUP
+CLUSTER = CLUSTER_GROUP
 STORAGE = "storage.k8s.io"
 LEASES = "coordination.k8s.io"
 AUTHENTICATION = "authentication.k8s.io"

@@ -9,6 +9,7 @@ from dray.server.security.default_roles.building import (
     CLUSTER,
     CORE,
     EVENTS,
+    GROUP,
     LEASES,
     READ,
     cluster_role,
@@ -41,8 +42,8 @@ OBJECTS = (
         rule(READ, CLUSTER, "managedclustersets managedclustersetbindings"),
         rule("create", LEASES, "leases"),
         rule(f"{READ} create", CORE, "namespaces serviceaccounts"),
-        rule(f"{READ} create update", "rbac.authorization.k8s.io", "clusterroles"),
-        rule(f"{READ} create delete update", "rbac.authorization.k8s.io", "clusterrolebindings rolebindings"),
+        rule(f"{READ} create update", GROUP, "clusterroles"),
+        rule(f"{READ} create delete update", GROUP, "clusterrolebindings rolebindings"),
         *_AGENT,
     ),
 )
