@@ -13,6 +13,7 @@ from dray.api.custom import CustomObject
 from dray.api.meta import ObjectMeta, OwnerReference
 from dray.api.registry import Kind
 from dray.api.status import ApiError
+from patience import eventually_async
 
 WIDGETS = Kind("example.com", "Widget", "widgets", "widget", True, ("v1",))
 DEFINITION = manifest(
@@ -109,6 +110,10 @@ async def test_a_kind_that_is_gone_is_followed_no_more() -> None:
         await create(world, "one")
         await world.patch("customresourcedefinitions", "widgets.example.com", {"metadata": {"finalizers": None}})
         await world.delete("customresourcedefinitions", "widgets.example.com")
-        await world.settle()
-        assert kind not in [one.kind for one in world.manager.informers]
+
+        async def is_gone() -> bool:
+            await world.settle()
+            return kind not in [one.kind for one in world.manager.informers]
+
+        await eventually_async(is_gone)
         assert world.manager.health()["garbage-collector-controller"] == ""

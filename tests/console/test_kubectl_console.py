@@ -48,11 +48,16 @@ class TestLogs:
     def test_times_are_those_of_the_writing(self, kubectl: Kubectl, namespace: str, run: Run, tmp_path: Path) -> None:
         flag = tmp_path / "flag"
         run(f"echo early; until [ -e {flag} ]; do sleep 0.1; done; echo late; sleep 600")
-        eventually(lambda: "early" in kubectl("-n", namespace, "logs", "p"))
+
+        def stamped_logs() -> str:
+            return kubectl("-n", namespace, "logs", "p", "--timestamps")
+
+        # What was not noted yet is stamped with the time of the reading.
+        eventually(lambda: "early" in stamped_logs() and stamped_logs() == stamped_logs())
         between = datetime.now(UTC).isoformat()
         flag.touch()
         eventually(lambda: "late" in kubectl("-n", namespace, "logs", "p"))
-        stamped = kubectl("-n", namespace, "logs", "p", "--timestamps").splitlines()
+        stamped = stamped_logs().splitlines()
         times = {}
         for line in stamped:
             found = re.fullmatch(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z) (\w+)", line)

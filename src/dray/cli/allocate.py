@@ -10,7 +10,7 @@ import typer
 from dray.cli import completion, inputs, output, tables
 from dray.cli.names import Namespace, node_option
 from dray.cli.names import read as read_name
-from dray.prose import wording
+from dray.prose.wording import count
 
 if TYPE_CHECKING:
     from dray.snapshot import Outcome, Snapshot
@@ -110,7 +110,7 @@ def _print_text(results: list[tuple[list[str], Outcome]]) -> None:
         rows.append((names[0], "–", f"{'error' if outcome.status == 'error' else 'does not fit'}: {why}"))
     tables.print_table(("claim", "node", "devices"), rows)
     fitting = sum(outcome.status == "allocated" for _, outcome in results)
-    print(f"{fitting} of {wording.count(len(results), 'claim')} fit.")
+    print(f"{fitting} of {count(len(results), 'claim')} fit.")
 
 
 def _print_one(names: list[str], outcome: Outcome) -> None:

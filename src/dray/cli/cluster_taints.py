@@ -18,8 +18,7 @@ from dray.cli.taint_options import Manner, Place, TaintText
 from dray.client.calls import patch_as_it_is
 from dray.live.hubs import load_fleet
 from dray.placement import PlacementChange, preview_change
-from dray.prose import wording
-from dray.prose.wording import names, rest
+from dray.prose.wording import count, names, rest
 from dray.snapshot.objects import current_time
 
 if TYPE_CHECKING:
@@ -120,7 +119,7 @@ def _show(name: str, changes: Sequence[PlacementChange], manner: Manner) -> None
     would = "would " if manner.dry_run else ""
     losing = sum(change.loses for change in changes)
     gaining = sum(not change.had and change.has for change in changes)
-    having = wording.count(sum(change.had for change in changes), "placement")
+    having = count(sum(change.had for change in changes), "placement")
     verb = "lose" if would or losing != 1 else "loses"
     print(f"Cluster {name} is selected by {having}; {losing} {would}{verb} it, {gaining} {would}get it.")
     if changes:

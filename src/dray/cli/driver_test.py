@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dray.cli import completion, output
-from dray.prose import wording
+from dray.prose.wording import count
 
 if TYPE_CHECKING:
     from dray.driver_test import DriverReport, Result, Rule
@@ -171,4 +171,4 @@ def _print_summary(report: DriverReport) -> None:
     kept, broken = report.count(Outcome.PASSED), report.count(Outcome.FAILED)
     advice, skipped = report.count(Outcome.ADVICE), report.count(Outcome.SKIPPED)
     name = report.driver or "The driver"
-    print(f"\n{name}: {wording.count(kept, 'rule')} kept, {broken} broken, {advice} advised, {skipped} not tried.")
+    print(f"\n{name}: {count(kept, 'rule')} kept, {broken} broken, {advice} advised, {skipped} not tried.")

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final
 
 from dray.cli import output
-from dray.prose import wording
+from dray.prose.wording import count
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -67,7 +67,7 @@ class Display:
             self._bar.update(task, total=standing.total, completed=standing.evicted, told=told)
             return
         now = self._clock()
-        counts = f"{standing.evicted} of {wording.count(standing.total, 'pod')} evicted{self._waiting(standing)}"
+        counts = f"{standing.evicted} of {count(standing.total, 'pod')} evicted{self._waiting(standing)}"
         is_due = now - self._told_at >= LINE_SECONDS or standing.is_evicted
         if counts != self._told and is_due:
             self._told, self._told_at = counts, now

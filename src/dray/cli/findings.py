@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from dray.cli import output
-from dray.prose import wording
+from dray.prose.wording import count
 
 ERROR: Final = "error"
 WARNING: Final = "warning"
@@ -154,15 +154,15 @@ def _print_text(report: Report) -> None:
             label = ""
     what = "file or document" if report.unreadable == 1 else "files or documents"
     rest = f"; {report.unreadable} {what} could not be read" if report.unreadable else ""
-    print(f"{_verdict(report)} in {wording.count(report.objects, 'object')}{rest}.")
+    print(f"{_verdict(report)} in {count(report.objects, 'object')}{rest}.")
 
 
 def _verdict(report: Report) -> str:
     """`no problems`, `2 problems, 1 warning`. Who asked for warnings alone is not told that there are no problems."""
     warnings = sum(finding.severity == WARNING for finding in report.findings)
-    told = [wording.count(warnings, "warning")] if warnings else []
+    told = [count(warnings, "warning")] if warnings else []
     if report.errors or not warnings or report.command != LINT:
-        told.insert(0, wording.count(report.errors, "problem") if report.errors else "no problems")
+        told.insert(0, count(report.errors, "problem") if report.errors else "no problems")
     return ", ".join(told)
 
 

@@ -26,8 +26,7 @@ from dray.client.calls import patch_as_it_is
 from dray.controllers.taint_expiry.node_taints import TAINTS_EXPIRE_AT, read, without
 from dray.eviction.confirmations import CONFIRM_ANNOTATION, confirmations_without
 from dray.eviction.drain import DRAIN_ANNOTATION
-from dray.prose import wording
-from dray.prose.wording import ends, names
+from dray.prose.wording import count, ends, names
 from dray.snapshot.objects import current_time
 from dray.what_if.drain_preview import paced, tell_broken
 from dray.what_if.taint_preview import TaintPreview, preview_nodes
@@ -264,12 +263,10 @@ async def _wait(
     if ending.refusals:
         manner.say(ending.tell_refusals())
     if not ending.is_done:
-        manner.say(f"{wording.count(standing.total - standing.gone, 'pod')} still there. {ending.goes_on}: {undo}")
+        manner.say(f"{count(standing.total - standing.gone, 'pod')} still there. {ending.goes_on}: {undo}")
     elif manner.until_idle:
         what = "Node is" if len(preview.nodes) == 1 else f"{len(preview.nodes)} nodes are"
-        stay = (
-            f", but for {wording.count(len(preview.protected), 'pod')} with a toleration" if preview.protected else ""
-        )
+        stay = f", but for {count(len(preview.protected), 'pod')} with a toleration" if preview.protected else ""
         manner.say(f"{what} idle{stay}. Put back with: {undo}")
     else:
         manner.say(f"Put back with: {undo}")

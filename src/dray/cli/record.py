@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dray.cli import component, live, output
-from dray.prose import wording
+from dray.prose.wording import count
 
 if TYPE_CHECKING:
     from dray.client.http import HttpClient
@@ -83,7 +83,7 @@ async def _record(client: HttpClient, file: Path, seconds: float | None, *, hash
     except RecordingError as error:
         output.fail(str(error))
     took = clock.now() - header.started
-    print(f"{wording.count(recorder.changes, 'change')} in {took:.0f} s, {file.stat().st_size:,} bytes in {file}")
+    print(f"{count(recorder.changes, 'change')} in {took:.0f} s, {file.stat().st_size:,} bytes in {file}")
 
 
 async def _until_told(recorder: Recorder, seconds: float | None) -> None:

@@ -22,7 +22,7 @@ from dray.cli import (
     server_options,
 )
 from dray.cli import controllers as controllers_command
-from dray.prose import wording
+from dray.prose.wording import count
 
 if TYPE_CHECKING:
     from dray.all_in_one import Cluster, ClusterSettings
@@ -217,10 +217,10 @@ def _announce_server(cluster: Cluster, seconds: float) -> None:
 
 def _announce_components(cluster: Cluster, totals: Totals) -> None:
     state = "running" if cluster.leads else f"standing by for {cluster.leader}"
-    print(f"  {'scheduler, ' + wording.count(len(cluster.manager.controllers), 'controller'):<37} {state}")
+    print(f"  {'scheduler, ' + count(len(cluster.manager.controllers), 'controller'):<37} {state}")
     simulated = cluster.simulator.count
     if simulated:
-        machines = f"{wording.count(simulated, 'simulated node')}, {wording.count(totals.devices, 'device')}"
+        machines = f"{count(simulated, 'simulated node')}, {count(totals.devices, 'device')}"
         print(f"  {machines:<37} ready")
     if cluster.plan.membership is not None:
         print(f"  {'hub':<12} {cluster.plan.membership.hub.server:<24} joining as {cluster.plan.membership.cluster}")

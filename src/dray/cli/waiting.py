@@ -15,7 +15,7 @@ from dray.cli import output
 from dray.cli.eviction_display import Display
 from dray.cli.taint_options import GOES_ON, Manner
 from dray.controllers.eviction.progress import Progress, Standing, follow
-from dray.prose import wording
+from dray.prose.wording import count
 
 if TYPE_CHECKING:
     from dray.client import Client
@@ -101,7 +101,7 @@ async def wait_for(progress: Progress, manner: Manner, client: Client) -> Ending
     except asyncio.CancelledError:
         told = progress.standing()
         after = "Nobody else leaves, and the taint stays" if drain is not None else "The eviction goes on without it"
-        print(f"dray: stopped at {told.evicted} of {wording.count(told.total, 'pod')}. {after}.", file=sys.stderr)
+        print(f"dray: stopped at {told.evicted} of {count(told.total, 'pod')}. {after}.", file=sys.stderr)
         raise
     finally:
         hint.cancel()

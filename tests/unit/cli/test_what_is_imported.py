@@ -50,7 +50,8 @@ def test_help_imports_no_command() -> None:
 def test_validate_imports_what_judges_and_no_more() -> None:
     modules = imported("validate", str(CLAIM))
     assert modules & SLOW == set()
-    small = {"dray.extras", "dray.files"}
+    assert {name for name in modules if name.startswith("dray.prose.")} == {"dray.prose.wording"}
+    small = {"dray.extras", "dray.files", "dray.prose"}
     assert rooms(modules) - small == {"dray.api", "dray.cel", "dray.cli", "dray.snapshot", "dray.validation"}
     assert len(modules) < 400
 
