@@ -173,8 +173,11 @@ def test_a_pod_gets_its_device_loses_it_to_a_taint_and_its_claim_moves() -> None
         here.start_agent()
         here.wait_for_agent()
         eventually(lambda: slices_of(kubectl, here.name), "the driver to publish again")
-        again = running(kubectl, "first")
-        assert again["status"]["containerStatuses"] == first["status"]["containerStatuses"]
+        # Until the driver has told the new agent of its devices, their health is unknown.
+        before = first["status"]["containerStatuses"]
+        eventually(
+            lambda: running(kubectl, "first")["status"]["containerStatuses"] == before, "the pod to be as before"
+        )
 
         # Its device gets sick: the pod is evicted, unprepared, and the claim is free.
         here.health.write_text(json.dumps({"gpu-0": "NoExecute"}))
