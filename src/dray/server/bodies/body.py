@@ -126,7 +126,7 @@ def read_patch(body: bytes, content_type: str) -> Patch:
     given = media_type(content_type)
     if given not in FORMATS:
         raise errors.unsupported_media_type(given, FORMATS)
-    value = _parse(body, YAML_TYPE if given == APPLY_PATCH else "application/json")
+    value = _parse(body, YAML if given == APPLY_PATCH else "application/json")
     parts.check_read(value, len(body))
     return Patch(given, value, number_ranges.may_be_in(body))
 

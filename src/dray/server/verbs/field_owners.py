@@ -123,7 +123,7 @@ def _first_entries(call: Call, new: Object) -> _Entries:
     else:
         content = codec.encode(replace(new, metadata=_nameless(new.metadata)))
         fields = _fields_of_new(call.route.kind.group, call.route.version, call.route.kind.kind, content)
-    if not fields or parts.are_too_many_owned(fields):
+    if not fields or (call.is_large and parts.are_too_many_owned(fields)):
         return ()
     entry = ManagedFieldsEntry(
         manager=call.field_manager,
