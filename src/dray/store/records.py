@@ -54,7 +54,7 @@ class Record(msgspec.Struct, frozen=True, gc=False, eq=False):
     def size(self) -> int:
         """How many bytes that are. Costs nothing, however they are kept."""
         data = self._data
-        return len(data) if type(data) is bytes else data.size  # type: ignore[union-attr]
+        return len(data) if type(data) is bytes else data.size  # type: ignore[union-attr]  # there are two types
 
     @property
     def obj(self) -> Any:
