@@ -279,7 +279,7 @@ class SmallDriver:
             while True:
                 if not self._is_right(list(slices)):
                     with contextlib.suppress(ApiError):
-                        await self._write(list(slices))
+                        await self._write(slices)
                     if "publishes-once" in self.breaks:
                         await asyncio.sleep(3600)
                 await asyncio.sleep(0.05)
@@ -300,12 +300,12 @@ class SmallDriver:
             return False
         return sorted(len(it.spec.devices) for it in slices) == sorted(map(len, self._wanted()))
 
-    async def _write(self, slices: list[ResourceSlice]) -> None:
-        """All slices anew, under a later generation; then the old ones go."""
+    async def _write(self, slices: Informer[ResourceSlice]) -> None:
+        """All slices anew, under a later generation; then the old ones go. Nothing is written twice if news is late."""
         highest = max((it.spec.pool.generation for it in slices), default=0)
         self._generation = max(self._generation, highest) + 1
         wanted = self._wanted()
-        for devices, found in itertools.zip_longest(wanted, slices):
+        for devices, found in itertools.zip_longest(wanted, list(slices)):
             if devices is None:
                 await self.client.delete(SLICE, "", found.metadata.name)
                 continue
@@ -318,9 +318,8 @@ class SmallDriver:
                 devices=devices,
             )
             if found is not None:
-                await self.client.update(replace(found, spec=spec))
+                slices.put(await self.client.update(replace(found, spec=spec)))
             else:
                 meta = ObjectMeta(generate_name="small-", owner_references=self._owners)
-                await self.client.create(
-                    ResourceSlice(api_version="resource.k8s.io/v1", kind="ResourceSlice", metadata=meta, spec=spec)
-                )
+                made = ResourceSlice(api_version="resource.k8s.io/v1", kind="ResourceSlice", metadata=meta, spec=spec)
+                slices.put(await self.client.create(made))
