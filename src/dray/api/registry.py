@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import pkgutil
 import re
-from functools import cache, cached_property
+from collections.abc import Callable
+from functools import cache, cached_property, partial
 from importlib import import_module
 from typing import Any, ClassVar
 
@@ -30,8 +31,22 @@ _UNSTABLE_KINDS = frozenset({(_SCHEDULING_GROUP, "PodGroup"), (_SCHEDULING_GROUP
 VERSION_ORDER = ("v2", "v1", "v1beta2", "v1beta1", "v1alpha3", "v1alpha1")
 
 
+LONGEST_MISTAKE = 64
+"""Letters of a kind that is not there, in which another is looked for."""
+
+
 class UnknownKind(LookupError):
-    """No such kind, or not in that version; the message says what there is instead."""
+    """No such kind, or not in that version; the message says what there is instead.
+
+    It is worked out for whoever reads it: most ask whether there is a kind, and owners name kinds by the thousand.
+    """
+
+    def __init__(self, tell: Callable[[], str]) -> None:
+        super().__init__(tell)
+        self._tell = tell
+
+    def __str__(self) -> str:
+        return self._tell()
 
 
 class Subresource(msgspec.Struct, frozen=True):
@@ -254,10 +269,9 @@ def by_kind(api_version: str, kind: str) -> Kind:
     group, version = split_api_version(api_version)
     found = _by_kind().get((group, kind))
     if found is None:
-        raise UnknownKind(_unknown_kind(group, kind))
+        raise UnknownKind(partial(_unknown_kind, group, kind))
     if version not in found.versions:
-        served = ", ".join(found.api_version_of(name) for name in found.versions)
-        raise UnknownKind(f"{kind} has no version {api_version!r}; there is {served}")
+        raise UnknownKind(partial(_unknown_version, api_version, found))
     return found
 
 
@@ -272,12 +286,17 @@ def other_face(kind: Kind) -> Kind | None:
     return next((one for one in kinds() if one.group == DRAY_GROUP and one is not kind and one.storage is kind), None)
 
 
+def _unknown_version(api_version: str, found: Kind) -> str:
+    served = ", ".join(found.api_version_of(name) for name in found.versions)
+    return f"{found.kind} has no version {api_version!r}; there is {served}"
+
+
 def _unknown_kind(group: str, kind: str) -> str:
     elsewhere = [found.api_version for found in kinds() if found.kind == kind]
     if elsewhere:
         return f"no kind {kind!r} in group {group!r}; there is one in {', '.join(elsewhere)}"
     import difflib  # for whoever mistypes a kind, and no program that runs for months
 
-    close = difflib.get_close_matches(kind, {found.kind for found in kinds()}, n=1)
+    close = difflib.get_close_matches(kind[:LONGEST_MISTAKE], {found.kind for found in kinds()}, n=1)
     hint = f"; did you mean {close[0]!r}?" if close else ""
     return f"unknown kind {kind!r} in {group or 'core'!r}{hint}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import ClassVar
 
 from msgspec.structs import replace
@@ -15,6 +16,7 @@ from dray.api.references import ObjectName
 from dray.api.registry import Kind
 from dray.controllers.context import Context
 from dray.controllers.queue_controller import QueueController
+from dray.controllers.selectors import Selectors
 from dray.controllers.workload_controller import BY_NAMESPACE, in_namespace
 from dray.eviction.budget_status import SCALED, plan, scale_of, selector_of
 from dray.process.clock import as_time
@@ -32,6 +34,8 @@ class DisruptionController(QueueController[ObjectName]):
         super().__init__(context, self._budgets, self._pods, *self._workloads.values())
         self._budgets.add_index(BY_NAMESPACE, in_namespace)
         self._pods.add_index(BY_NAMESPACE, in_namespace)
+        self._selectors = Selectors(selector_of, self.queue.add, self._clock)
+        self._budgets.on_change(self._selectors.follow)
         self._budgets.on_change(self._on_budget)
         self._pods.on_change(self._on_pod)
         for informer in self._workloads.values():
@@ -44,12 +48,14 @@ class DisruptionController(QueueController[ObjectName]):
     def _on_pod(self, old: Pod | None, new: Pod | None) -> None:
         if self._budgets.is_empty or (old is not None and new is not None and _health(old) == _health(new)):
             return
-        pod = new if new is not None else old
-        assert pod is not None
-        for budget in self._budgets.by_index(BY_NAMESPACE, pod.metadata.namespace):
-            selector = selector_of(budget)
-            if any(one is not None and selector.matches(one.metadata.labels) for one in (old, new)):
-                self.queue.add(ObjectName.of(budget))
+        pods = [pod for pod in (old, new) if pod is not None]
+        self._selectors.tell(pods[0].metadata.namespace, *(pod.metadata.labels for pod in pods))
+
+    async def run(self) -> None:
+        """Works until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._selectors.run())
+            group.create_task(super().run())
 
     def _on_workload(self, old: Object | None, new: Object | None) -> None:
         if old is None or new is None or old.metadata.generation == new.metadata.generation:

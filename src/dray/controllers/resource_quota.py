@@ -22,7 +22,7 @@ from dray.client.calls import list_if_served
 from dray.controllers.context import Context
 from dray.controllers.custom_kinds import CustomKinds
 from dray.controllers.queue_controller import QueueController
-from dray.controllers.workload_controller import BY_NAMESPACE, in_namespace
+from dray.reconcile.effort import beside_loop
 from dray.validation import quota_usage
 from dray.validation.pod_resources import ZERO
 from dray.validation.quota_devices import Listed, may_count_claims
@@ -33,6 +33,9 @@ GATHER_SECONDS = 0.1
 """How long deletions gather before they are counted together."""
 RECOUNT_SECONDS = 30.0
 """How long what others write about use gathers: mostly it is what admission adds, which is counted already."""
+BY_COUNTED = "counted"
+EACH = 20
+"""To count what a pod uses takes as long as other plans take for so many objects."""
 
 
 def plan(
@@ -70,7 +73,7 @@ class ResourceQuotaController(QueueController[ObjectName]):
         self._followed: set[Kind] = set()
         self._counted_last: dict[ObjectName, ResourceQuotaStatus] = {}
         self._custom = CustomKinds(context.informers, added=self._on_kind, removed=self._forget)
-        self._quotas.add_index(BY_NAMESPACE, in_namespace)
+        self._quotas.add_index(BY_COUNTED, _counted)
         self._quotas.on_change(self._on_quota)
         context.informers.of(CLASSES, DeviceClass).on_change(self._on_class)
 
@@ -125,9 +128,8 @@ class ResourceQuotaController(QueueController[ObjectName]):
     def _on_object(self, kind: Kind, old: Object | None, new: Object | None) -> None:
         if old is None or (new is not None and not _uses_less(old, new)):
             return
-        for quota in self._quotas.by_index(BY_NAMESPACE, old.metadata.namespace):
-            if kind in self._counted(quota):
-                self.queue.add_after(ObjectName.of(quota), GATHER_SECONDS)
+        for quota in self._quotas.by_index(BY_COUNTED, (old.metadata.namespace, kind.resource)):
+            self.queue.add_after(ObjectName.of(quota), GATHER_SECONDS)
 
     async def reconcile(self, key: ObjectName) -> None:
         """Counts for one quota."""
@@ -136,7 +138,7 @@ class ResourceQuotaController(QueueController[ObjectName]):
             return
         objects = [(kind, obj) for kind in self._counted(quota) for obj in await self._list(kind, key.namespace)]
         classes = await self._list(CLASSES, "") if counts_devices(quota) else ()
-        status = self._counted_last[key] = plan(quota, objects, classes)
+        status = self._counted_last[key] = await beside_loop(EACH * len(objects), plan, quota, objects, classes)
         if status != quota.status:
             await self._client.update(replace(quota, status=status), subresource="status")
 
@@ -163,3 +165,10 @@ def _uses_less(old: Object, new: Object) -> bool:
 
 def _resource(device_class: DeviceClass | None) -> str | None:
     return device_class.spec.extended_resource_name if device_class is not None else None
+
+
+def _counted(quota: ResourceQuota) -> list[tuple[str, str]]:
+    """Namespace and resource of what a quota counts, whether or not there is such a kind."""
+    resources = [kind.resource for kind in counted_kinds(quota)]
+    resources += [name.removeprefix(COUNT) for name in quota.spec.hard if name.startswith(COUNT)]
+    return [(quota.metadata.namespace, resource) for resource in dict.fromkeys(resources)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from abc import abstractmethod
 from typing import Any, ClassVar
 
@@ -14,10 +15,9 @@ from dray.api.registry import Kind
 from dray.client import Informer
 from dray.controllers.context import Context
 from dray.controllers.queue_controller import QueueController
+from dray.controllers.selectors import Selectors
 from dray.controllers.workload_pods import PLAIN_TEXTS, Texts, WorkloadPods, sort_out
 from dray.reconcile.effort import beside_loop
-
-BY_NAMESPACE = "namespace"
 
 
 def usable_selector(selector: LabelSelectorLike | None) -> LabelSelector | None:
@@ -40,7 +40,8 @@ class WorkloadController(QueueController[ObjectName]):
         self._workloads = workloads
         self._recorder = context.recorder(self.name)
         self._pods = WorkloadPods(context, self._recorder, self._on_owned, self.texts)
-        workloads.add_index(BY_NAMESPACE, in_namespace)
+        self._selectors = Selectors(self.selector_of, self.queue.add, self._clock)
+        workloads.on_change(self._selectors.follow)
         workloads.on_change(self._on_workload)
         self._pods.informer.on_change(self._on_pod)
 
@@ -68,12 +69,14 @@ class WorkloadController(QueueController[ObjectName]):
 
     def _on_pod(self, _old: Pod | None, new: Pod | None) -> None:
         """A pod that nobody manages may fit somebody's selector."""
-        if new is None or self._workloads.is_empty or controller_of(new) is not None:
-            return
-        for candidate in self._workloads.by_index(BY_NAMESPACE, new.metadata.namespace):
-            selector = self.selector_of(candidate)
-            if selector is not None and selector.matches(new.metadata.labels):
-                self.queue.add(ObjectName.of(candidate))
+        if new is not None and not self._workloads.is_empty and controller_of(new) is None:
+            self._selectors.tell(new.metadata.namespace, new.metadata.labels)
+
+    async def run(self) -> None:
+        """Works until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._selectors.run())
+            group.create_task(super().run())
 
     async def pods_of(self, workload: Object, selector: LabelSelector) -> list[Pod]:
         """The pods of a workload, after it has adopted those that fit and released those that do not any more."""
@@ -84,8 +87,3 @@ class WorkloadController(QueueController[ObjectName]):
         await self._pods.adopt(workload, adopted)
         await self._pods.release(workload, released)
         return [*kept, *adopted]
-
-
-def in_namespace(obj: Object) -> tuple[str]:
-    """The namespace of an object, for an index."""
-    return (obj.metadata.namespace,)

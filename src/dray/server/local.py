@@ -10,9 +10,10 @@ from typing import Any, TypeAlias, TypeVar, cast
 import msgspec
 
 from dray.api import codec
-from dray.api.generated.apps import ReplicaSet
+from dray.api.generated.apps import ControllerRevision, ReplicaSet
 from dray.api.generated.batch import Job
-from dray.api.generated.core import Event, Pod
+from dray.api.generated.core import Endpoints, Event, Pod
+from dray.api.generated.discovery import EndpointSlice
 from dray.api.generated.rbac import ClusterRoleBinding, RoleBinding
 from dray.api.kinds import CLAIMS, EVENTS, PODS
 from dray.api.meta import DeleteOptions, Object
@@ -42,7 +43,9 @@ T = TypeVar("T", bound=Object)
 AT_ONCE = 32
 """Objects that are decoded before others get a turn of the loop."""
 
-_OF_TEMPLATES = (Pod, ReplicaSet, Job)
+_OF_SERVICES = (Endpoints, EndpointSlice)
+_OF_USERS = (Pod, ReplicaSet, Job, ControllerRevision, *_OF_SERVICES)
+"""What components make of templates and services: nobody has seen how long it is."""
 
 
 def component_identity(component: str) -> Identity:
@@ -139,7 +142,7 @@ class LocalClient:
         with _AS_API_ERRORS:
             kind = self._engine.kinds.kind_of(obj)
             call = self._call("create", kind, obj.metadata.namespace)
-            if isinstance(obj, _OF_TEMPLATES):  # a user wrote what is in it, and nobody has seen how long it is
+            if isinstance(obj, _OF_USERS):
                 call.is_large = len(codec.encode(obj)) > LARGE
             post = self._engine.strategies.post(kind, "")
             if post is not None:
@@ -153,6 +156,7 @@ class LocalClient:
         with _AS_API_ERRORS:
             kind, meta = self._engine.kinds.kind_of(obj), obj.metadata
             call = self._call("update", kind, meta.namespace, meta.name, subresource)
+            call.is_large = isinstance(obj, _OF_SERVICES) and len(codec.encode(obj)) > LARGE
             record = await writes.update(
                 self._engine, call, lambda _: obj, expected=meta.resource_version, uid=meta.uid
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from dray.api.generated.core import Pod, Service
 from dray.api.generated.discovery import EndpointSlice
 from dray.api.kinds import ENDPOINT_SLICES
 from dray.api.references import ObjectName
@@ -11,8 +12,8 @@ from dray.api.status import ApiError
 from dray.api.well_known import SERVICE_NAME
 from dray.client.calls import delete_exactly
 from dray.controllers.context import Context
-from dray.controllers.endpoints.members import MembersController
-from dray.controllers.endpoints.slices import MANAGED_BY, MANAGER, plan
+from dray.controllers.endpoints.members import MembersController, beside
+from dray.controllers.endpoints.slices import MANAGED_BY, MANAGER, Plan, plan
 from dray.controllers.endpoints.targets import has_selector, targets
 
 
@@ -40,7 +41,8 @@ class EndpointSliceController(MembersController):
         mine = f"{MANAGED_BY}={MANAGER},{SERVICE_NAME}={key.name}"
         listed = await self._client.list(ENDPOINT_SLICES, key.namespace, labels=mine)
         present = [each for each in listed.items if isinstance(each, EndpointSlice)]
-        wanted = plan(service, targets(service, self._pods_of(key)), present)
+        pods = self._pods_of(key)
+        wanted = await beside(service, pods, _plan, service, pods, present)
         try:
             for made in wanted.create:
                 await self._client.create(made)
@@ -51,3 +53,7 @@ class EndpointSliceController(MembersController):
             await self._client.update(changed)
         for surplus in wanted.delete:
             await delete_exactly(self._client, ENDPOINT_SLICES, surplus)
+
+
+def _plan(service: Service, pods: list[Pod], present: list[EndpointSlice]) -> Plan:
+    return plan(service, targets(service, pods), present)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
 
 from dray.api.generated.core import Pod, Service
 from dray.api.kinds import PODS, SERVICES
@@ -11,6 +12,13 @@ from dray.client import Informer
 from dray.controllers.context import Context
 from dray.controllers.endpoints.targets import has_selector
 from dray.controllers.queue_controller import QueueController
+from dray.reconcile.effort import beside_loop
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+BY_NAMESPACE = "namespace"
 
 
 class MembersController(QueueController[ObjectName]):
@@ -24,6 +32,7 @@ class MembersController(QueueController[ObjectName]):
         """By namespace and Service: pods in namespaces without Services cost nothing."""
         self._members: dict[ObjectName, dict[str, None]] = {}
         """Names of the pods of each Service."""
+        self._pods.add_index(BY_NAMESPACE, _namespace)
         self._services.on_change(self._on_service)
         self._pods.on_change(self._on_pod)
 
@@ -41,8 +50,8 @@ class MembersController(QueueController[ObjectName]):
                 selectors[key.name] = new.spec.selector
                 self._members[key] = {
                     pod.metadata.name: None
-                    for pod in self._pods
-                    if pod.metadata.namespace == key.namespace and _selects(new.spec.selector, pod)
+                    for pod in self._pods.by_index(BY_NAMESPACE, key.namespace)
+                    if _selects(new.spec.selector, pod)
                 }
         self.queue.add(key)
 
@@ -65,6 +74,15 @@ class MembersController(QueueController[ObjectName]):
         """The pods of a Service."""
         found = (self._pods.get(key.namespace, name) for name in self._members.get(key, ()))
         return [pod for pod in found if pod is not None]
+
+
+async def beside(service: Service, pods: list[Pod], work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """What a pure function makes of a Service and its pods; each port may be another one in each pod."""
+    return await beside_loop(len(pods) * (1 + len(service.spec.ports)), work, *args, **kwargs)
+
+
+def _namespace(pod: Pod) -> tuple[str]:
+    return (pod.metadata.namespace,)
 
 
 def _selects(selector: dict[str, str], pod: Pod) -> bool:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from dray.api.generated.core import Endpoints
+from dray.api.generated.core import Endpoints, Pod, Service
 from dray.api.kinds import ENDPOINTS
 from dray.api.references import ObjectName
 from dray.api.status import ApiError
 from dray.client.calls import delete_exactly, find
 from dray.controllers.context import Context
-from dray.controllers.endpoints.members import MembersController
+from dray.controllers.endpoints.members import MembersController, beside
 from dray.controllers.endpoints.subsets import MANAGED_BY, MANAGER, wanted_endpoints
 from dray.controllers.endpoints.targets import has_selector, targets
 
@@ -41,7 +41,8 @@ class EndpointsController(MembersController):
             if old is not None and old.metadata.labels.get(MANAGED_BY) == MANAGER:
                 await delete_exactly(self._client, ENDPOINTS, old)
             return
-        new = wanted_endpoints(service, targets(service, self._pods_of(key)), old)
+        pods = self._pods_of(key)
+        new = await beside(service, pods, _wanted, service, pods, old)
         try:
             if old is None:
                 await self._client.create(new)
@@ -50,3 +51,7 @@ class EndpointsController(MembersController):
         except ApiError as error:
             if error.code not in (403, 404):  # the namespace is going
                 raise
+
+
+def _wanted(service: Service, pods: list[Pod], old: Endpoints | None) -> Endpoints:
+    return wanted_endpoints(service, targets(service, pods), old)

@@ -44,9 +44,14 @@ def has_selector(service: Service) -> bool:
 def targets(service: Service, pods: Iterable[Pod]) -> Group:
     """The pods of a Service that have an address, by name."""
     groups: Group = {}
+    # Numbers are the same in all pods; names are looked up in each.
+    same = all(isinstance(port.target_port, int) for port in service.spec.ports)
+    ports: tuple[Port, ...] | None = None
     for pod in sorted(pods, key=lambda pod: pod.metadata.name):
         if pod.status.pod_ip and not is_finished(pod):
-            groups.setdefault(_ports(service, pod), []).append(_target(service, pod))
+            if ports is None or not same:
+                ports = _ports(service, pod)
+            groups.setdefault(ports, []).append(_target(service, pod))
     return groups
 
 

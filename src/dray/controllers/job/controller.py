@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import ClassVar, NamedTuple
 
 from msgspec.structs import replace
@@ -10,8 +11,9 @@ from dray.api.conditions import find_condition
 from dray.api.generated.batch import Job
 from dray.api.generated.core import Pod
 from dray.api.kinds import JOBS, PODS
+from dray.api.labels import LabelSelector
 from dray.api.meta import OwnerReference
-from dray.api.references import controller_of
+from dray.api.references import ObjectName, controller_of
 from dray.api.status import ApiError
 from dray.controllers.context import Context
 from dray.controllers.expectations import LONGEST
@@ -20,7 +22,8 @@ from dray.controllers.job.counting import TRACKING
 from dray.controllers.job.plan import COMPLETE, FAILED, MAX_AT_ONCE, SUSPENDED, JobPlan, has, is_over, plan
 from dray.controllers.pod_templates import pod_from
 from dray.controllers.queue_controller import QueueController
-from dray.controllers.workload_controller import BY_NAMESPACE, in_namespace, usable_selector
+from dray.controllers.selectors import Selectors
+from dray.controllers.workload_controller import usable_selector
 from dray.controllers.workload_pods import WorkloadPods, sort_out
 from dray.process.clock import as_time
 from dray.reconcile.effort import beside_loop
@@ -56,7 +59,8 @@ class JobController(QueueController[JobKey]):
         self._recorder = context.recorder(self.name)
         self._pauses: dict[str, tuple[int, float]] = {}
         self._pods = WorkloadPods(context, self._recorder, self._on_owned)
-        self._jobs.add_index(BY_NAMESPACE, in_namespace)
+        self._selectors = Selectors(_selector_of, self._on_selected, self._clock)
+        self._jobs.on_change(self._selectors.follow)
         self._jobs.on_change(self._on_job)
         self._pods.informer.on_change(self._on_pod)
 
@@ -79,10 +83,16 @@ class JobController(QueueController[JobKey]):
         if self._is_stray(new):
             self.queue.add(JobKey(STRAY, new.metadata.namespace, new.metadata.name))
         if not self._jobs.is_empty and controller_of(new) is None:
-            for job in self._jobs.by_index(BY_NAMESPACE, new.metadata.namespace):
-                selector = usable_selector(job.spec.selector)
-                if selector is not None and selector.matches(new.metadata.labels):
-                    self.queue.add(_key(job))
+            self._selectors.tell(new.metadata.namespace, new.metadata.labels)
+
+    def _on_selected(self, name: ObjectName) -> None:
+        self.queue.add(JobKey(JOB, name.namespace, name.name))
+
+    async def run(self) -> None:
+        """Works until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._selectors.run())
+            group.create_task(super().run())
 
     def _is_stray(self, pod: Pod) -> bool:
         """Whether our finalizer keeps a pod although its job is gone, or it was let go of."""
@@ -203,3 +213,7 @@ def _indexed(job: Job, pod: Pod, index: int, todo: JobPlan) -> Pod:
 
 def _key(job: Job) -> JobKey:
     return JobKey(JOB, job.metadata.namespace, job.metadata.name)
+
+
+def _selector_of(job: Job) -> LabelSelector | None:
+    return usable_selector(job.spec.selector)

@@ -1,0 +1,103 @@
+"""What somebody can make in a namespace of their own, in numbers, keeps no controller from giving others a turn."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import Iterator
+
+import pytest
+
+from controller_world import Manifest, World, controller_world, manifest, pod
+from loop_turns import LoopTurns
+
+LONGEST_TURN = 0.02
+"""Seconds of processor time; the server is on the same loop."""
+CONTROLLERS = (
+    "disruption-controller",
+    "endpoints-controller",
+    "endpointslice-controller",
+    "garbage-collector-controller",
+    "replicaset-controller",
+    "resourcequota-controller",
+    "job-controller",
+)
+PODS = 250
+LABELLED: Manifest = {"labels": {"a": "b"}}
+
+
+@pytest.fixture(autouse=True)
+def _no_collection_of_garbage() -> Iterator[None]:
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def selector() -> Manifest:
+    """One that takes a while to read."""
+    values = ["b", *(f"v{number}" for number in range(500))]
+    return {"matchLabels": {"a": "b"}, "matchExpressions": [{"key": "a", "operator": "In", "values": values}]}
+
+
+def service(number: int) -> Manifest:
+    ports = [{"name": f"p{port}", "port": port + 1, "targetPort": "main"} for port in range(100)]
+    spec = {"clusterIP": "None", "selector": {"a": "b"}, "ports": ports}
+    return manifest("v1", "Service", f"service-{number}", "default", spec=spec)
+
+
+def budget(number: int) -> Manifest:
+    spec = {"maxUnavailable": 0, "selector": selector()}
+    return manifest("policy/v1", "PodDisruptionBudget", f"budget-{number}", "default", spec=spec)
+
+
+def replicas(number: int) -> Manifest:
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "main", "image": "x"}]}}
+    spec = {"replicas": 0, "selector": selector(), "template": template}
+    return manifest("apps/v1", "ReplicaSet", f"replicas-{number}", "default", spec=spec)
+
+
+def quota(number: int) -> Manifest:
+    spec = {"hard": {"pods": "10000", "services": "1000", "secrets": "1000", "count/configmaps": "100000"}}
+    return manifest("v1", "ResourceQuota", f"quota-{number}", "default", spec=spec)
+
+
+def owned(number: int) -> Manifest:
+    owners = [
+        {"apiVersion": f"x{number}.io/v1", "kind": f"Kind{each}", "name": "n", "uid": f"u-{number}-{each}"}
+        for each in range(100)
+    ]
+    return manifest("v1", "ConfigMap", f"owned-{number}", "default", meta={"ownerReferences": owners})
+
+
+async def longest(world: World, turns: LoopTurns, made: list[Manifest]) -> float:
+    """The longest turn while objects are made one by one, and pods come and go together."""
+    await world.create(*made[:2])
+    await world.settle(5)
+    turns.reset()
+    for one in made[2:]:
+        await world.create(one)
+    await world.settle(10)
+    gone = [one.metadata.name for one in await world.objects("pods")]
+    for start in range(0, 60, 20):
+        some = range(start, start + 20)
+        await asyncio.gather(*(world.create(pod(f"new-{number}", meta=LABELLED)) for number in some))
+        await asyncio.gather(*(world.delete("pods", gone[number], grace_period_seconds=0) for number in some))
+        await world.settle(5)
+    return turns.longest
+
+
+@pytest.mark.parametrize("kind", [service, budget, replicas, quota, owned])
+async def test_no_turn_is_long(kind: object) -> None:
+    assert callable(kind)
+    async with controller_world(*CONTROLLERS) as world:
+        for number in range(PODS):
+            ready = [{"type": "Ready", "status": "True"}]
+            status = {"phase": "Running", "podIP": f"10.0.{number // 250}.{number % 250}", "conditions": ready}
+            ports = [{"name": "main", "containerPort": 8000 + number}]
+            made = pod(f"pod-{number}", meta=LABELLED)
+            made["spec"]["containers"][0]["ports"] = ports
+            await world.create(made)
+            await world.patch("pods", f"pod-{number}", {"status": status}, "status")
+        await world.settle(5)
+        turns = LoopTurns(asyncio.get_running_loop())
+        assert await longest(world, turns, [kind(number) for number in range(80)]) < LONGEST_TURN
