@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from dray.api.field import forbidden, invalid, required
+from typing import Final
+
+from dray.api.field import forbidden, invalid, required, too_many
 from dray.api.meta import LabelSelector, LabelSelectorRequirement
 from dray.api.node_selector import NodeSelectorRequirement
 from dray.validation import check, names
 from dray.validation.context import Errors
 from dray.validation.metadata import validate_labels
 
+MOST_VALUES: Final = 10_000
+"""Of all requirements of a selector: whoever is told of the object reads them, in a few milliseconds."""
+
 
 def validate_label_selector(errors: Errors, selector: LabelSelector | None, path: str) -> None:
     """Every requirement complete; no selector at all is fine here."""
     if selector is None:
+        return
+    values = sum(1 + len(requirement.values) for requirement in selector.match_expressions)
+    if len(selector.match_labels) + values > MOST_VALUES:
+        errors.append(too_many(path, len(selector.match_labels) + values, MOST_VALUES))
         return
     validate_labels(errors, selector.match_labels, f"{path}.matchLabels")
     for index, requirement in enumerate(selector.match_expressions):

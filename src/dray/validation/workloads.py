@@ -8,7 +8,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from dray.api import labels
-from dray.api.field import forbidden, invalid, required
+from dray.api.field import forbidden, invalid, required, too_many
 from dray.api.generated import apps
 from dray.api.generated.core import (
     PersistentVolumeClaim,
@@ -22,7 +22,7 @@ from dray.api.meta import LabelSelector
 from dray.api.times import Time
 from dray.validation import check, names
 from dray.validation.context import Context, Errors
-from dray.validation.label_selectors import validate_label_selector
+from dray.validation.label_selectors import MOST_VALUES, validate_label_selector
 from dray.validation.metadata import validate_annotations, validate_labels, with_metadata
 from dray.validation.persistent_volume_claim import default_claim, validate_claim_spec
 from dray.validation.pod_defaults import default_pod_spec
@@ -245,6 +245,8 @@ def _check_replication_controller(
     check.not_negative(errors, "spec.minReadySeconds", spec.min_ready_seconds)
     if not spec.selector:
         errors.append(required("spec.selector"))
+    if len(spec.selector) > MOST_VALUES:
+        errors.append(too_many("spec.selector", len(spec.selector), MOST_VALUES))
     if spec.template is None:
         errors.append(required("spec.template"))
         return

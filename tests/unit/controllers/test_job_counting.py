@@ -66,6 +66,13 @@ def ended(uid: str, phase: str, *, held: bool = True, **status: Any) -> Pod:
             id="released: counted",
         ),
         pytest.param({"uncountedTerminatedPods": {"failed": ["a"]}}, [], (0, 1), None, id="gone: counted"),
+        pytest.param(
+            {"uncountedTerminatedPods": {"failed": ["a"]}},
+            [ended("a", "Succeeded")],
+            (0, 0),
+            ((), ("a",)),
+            id="failed when it was to go, and ended well",
+        ),
         pytest.param({"succeeded": 1}, [ended("a", "Succeeded", held=False)], (1, 0), None, id="counted before"),
     ],
 )
@@ -73,6 +80,7 @@ def test_each_pod_counts_once(
     status: dict[str, Any], pods: list[Pod], counted: tuple[int, int], uncounted: tuple[Any, Any] | None
 ) -> None:
     tally = count(job(status, completions=5), pods)
+    assert list(tally.release) == [one for one in pods if one.metadata.finalizers and one.status.phase != "Running"]
     assert (tally.succeeded, tally.failed) == counted
     left = tally.uncounted
     assert (None if left is None else (left.succeeded, left.failed)) == uncounted

@@ -10,6 +10,7 @@ from dray.api.times import Time
 from dray.validation import documents as validation
 from dray.validation import stages
 from dray.validation.context import Context
+from dray.validation.label_selectors import MOST_VALUES
 
 SELECTOR = {"matchLabels": {"app": "a"}}
 PODS: dict[str, Any] = {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
@@ -275,3 +276,39 @@ def test_a_job_without_labels_has_those_of_its_pods() -> None:
     done: Any = stages.prepare_for_create(stages.default_object(made, ctx.now), ctx)
     assert done.metadata.labels == done.spec.template.metadata.labels
     assert done.metadata.labels["job-name"] == "x"
+
+
+@pytest.mark.parametrize(
+    ("api", "kind"),
+    [
+        ("apps/v1", "ReplicaSet"),
+        ("apps/v1", "Deployment"),
+        ("apps/v1", "DaemonSet"),
+        ("apps/v1", "StatefulSet"),
+        ("policy/v1", "PodDisruptionBudget"),
+        ("batch/v1", "Job"),
+    ],
+)
+@pytest.mark.parametrize("form", ["labels", "values", "requirements"])
+def test_selectors_are_bounded_for_whoever_reads_them(api: str, kind: str, form: str) -> None:
+    many = range(MOST_VALUES + 1)
+    if form == "labels":
+        selector: dict[str, Any] = {"matchLabels": {f"k{number}": "v" for number in many}}
+    elif form == "values":
+        selector = {"matchExpressions": [{"key": "a", "operator": "In", "values": [f"v{number}" for number in many]}]}
+    else:
+        selector = {"matchExpressions": [{"key": "a", "operator": "Exists"} for _ in many]}
+    spec: dict[str, Any] = {"selector": selector}
+    if kind != "PodDisruptionBudget":
+        spec["template"] = JOB if kind == "Job" else PODS
+    if kind == "Job":
+        spec["manualSelector"] = True
+    problems = validation.validate({"apiVersion": api, "kind": kind, "metadata": {"name": "x"}, "spec": spec})
+    assert ("FieldValueTooMany", "spec.selector") in {(one.reason, one.field) for one in problems}
+
+
+def test_selectors_of_replication_controllers_are_bounded_too() -> None:
+    labels = {f"k{number}": "v" for number in range(MOST_VALUES + 1)}
+    spec = {"template": {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "main", "image": "x"}]}}}
+    made = {"apiVersion": "v1", "kind": "ReplicationController", "metadata": {"name": "x"}, "spec": spec}
+    assert "spec.selector" in {one.field for one in validation.validate(made)}

@@ -76,7 +76,10 @@ def count(job: Job, pods: Sequence[Pod]) -> Tally:
     failures: list[Pod] = []
     fatal = None
     for uid, pod in held.items():
-        if pod.status.phase == "Succeeded":
+        if pod.status.phase == "Succeeded" and uid in failed:  # it counted when it was to go, and ended well after all
+            release.append(pod)
+            failures.append(pod)
+        elif pod.status.phase == "Succeeded":
             release.append(pod)
             index = indexes.index_of(pod)
             if not is_indexed(job):
