@@ -8,8 +8,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from controller_world import Manifest, World, controller_world, manifest, pod
+from controller_world import Manifest, World, controller_world, manifest, node, pod, typed
+from local_server import local_server
 from loop_turns import LoopTurns
+from patience import PATIENCE
 
 LONGEST_TURN = 0.02
 """Seconds of processor time; the server is on the same loop."""
@@ -18,7 +20,10 @@ CONTROLLERS = (
     "endpoints-controller",
     "endpointslice-controller",
     "garbage-collector-controller",
+    "daemonset-controller",
+    "deployment-controller",
     "replicaset-controller",
+    "statefulset-controller",
     "resourcequota-controller",
     "job-controller",
 )
@@ -69,6 +74,18 @@ def owned(number: int) -> Manifest:
     return manifest("v1", "ConfigMap", f"owned-{number}", "default", meta={"ownerReferences": owners})
 
 
+def large(number: int) -> Manifest:
+    """Workloads with a template that is as large as it may be."""
+    kind = ("StatefulSet", "DaemonSet", "Deployment")[number % 3]
+    command = [f"word-{word}" for word in range(40_000)]
+    container = {"name": "main", "image": "x", "command": command}
+    template = {"metadata": {"labels": {"large": str(number)}}, "spec": {"containers": [container]}}
+    spec: Manifest = {"selector": {"matchLabels": {"large": str(number)}}, "template": template}
+    if kind != "DaemonSet":
+        spec["replicas"] = 0
+    return manifest("apps/v1", kind, f"large-{number}", "default", spec=spec)
+
+
 async def longest(world: World, turns: LoopTurns, made: list[Manifest]) -> float:
     """The longest turn while objects are made one by one, and pods come and go together."""
     await world.create(*made[:2])
@@ -101,3 +118,18 @@ async def test_no_turn_is_long(kind: object) -> None:
         await world.settle(5)
         turns = LoopTurns(asyncio.get_running_loop())
         assert await longest(world, turns, [kind(number) for number in range(80)]) < LONGEST_TURN
+
+
+async def test_large_templates_are_compared_beside_the_loop() -> None:
+    async with local_server() as server:
+        admin = server.client()
+        await admin.create(typed(node()))
+        for number in range(3):
+            await admin.create(typed(large(number)))
+        turns = LoopTurns(asyncio.get_running_loop())
+        async with controller_world(*CONTROLLERS, server=server) as world:
+            async with asyncio.timeout(PATIENCE):
+                while len([*await world.objects("controllerrevisions"), *await world.objects("replicasets")]) < 3:
+                    await world.settle()
+                    await asyncio.sleep(0.01)  # threads take their own time
+            assert turns.longest < LONGEST_TURN

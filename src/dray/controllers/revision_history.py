@@ -17,6 +17,7 @@ from dray.api.kinds import CONTROLLER_REVISIONS
 from dray.api.labels import LabelSelector
 from dray.api.meta import Object, ObjectMeta
 from dray.api.references import controller_of
+from dray.api.sharing import is_small
 from dray.api.status import ApiError
 from dray.client.calls import delete_exactly
 from dray.controllers.context import Context
@@ -28,6 +29,7 @@ from dray.controllers.workload_pods import (
     controller_uid,
     namespace_of_orphan,
 )
+from dray.reconcile.effort import MANY, beside_loop
 
 HASH = "controller-revision-hash"
 LONGEST_BASE = 223
@@ -134,7 +136,8 @@ class RevisionHistory:
     ) -> History:
         """The history of an owner; its current template gets a revision, with the highest number, if it has none."""
         revisions = [*self.informer.by_index(BY_CONTROLLER, owner.metadata.uid), *await self._adopt(owner, selector)]
-        current, old = find_current(template, revisions)
+        count = 0 if is_small(template) else MANY
+        current, old = await beside_loop(count, find_current, template, revisions)
         number = max((one.revision for one in old), default=0) + 1
         if current is None:
             return await self._create(owner, template, number, old, collisions)
@@ -152,7 +155,8 @@ class RevisionHistory:
         collisions: int | None,
     ) -> History:
         while True:
-            wanted = make(owner, template, number, collisions or 0)
+            count = 0 if is_small(template) else MANY
+            wanted = await beside_loop(count, make, owner, template, number, collisions or 0)
             try:
                 made = await self._client.create(wanted)
             except ApiError as error:

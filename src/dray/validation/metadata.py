@@ -6,13 +6,15 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from dray.api.field import forbidden, invalid, not_supported, required, too_long
+from dray.api.field import forbidden, invalid, not_supported, required, too_long, too_many
 from dray.api.meta import ManagedFieldsEntry, Object, ObjectMeta, OwnerReference
 from dray.api.well_known import FOREGROUND_DELETION
 from dray.validation import check, names
 from dray.validation.context import Errors
 
 ANNOTATIONS_BYTES: Final = 256 * 1024
+MOST_LABELS: Final = 1_000
+"""Of an object, and in what selects by them: whoever follows objects looks at their labels all the time."""
 ORPHAN: Final = "orphan"
 STANDARD_FINALIZERS: Final = frozenset((ORPHAN, FOREGROUND_DELETION, "kubernetes"))
 _OPERATIONS: Final = ("Apply", "Update")
@@ -111,6 +113,9 @@ def validate_template_metadata(errors: Errors, meta: ObjectMeta) -> None:
 
 def validate_labels(errors: Errors, labels: dict[str, str], path: str) -> None:
     """Labels; errors name the map, not the key."""
+    if len(labels) > MOST_LABELS:
+        errors.append(too_many(path, len(labels), MOST_LABELS))
+        return
     for key, value in labels.items():
         check.name(errors, path, key, names.label_key)
         check.name(errors, path, value, names.label_value)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import builders
+from dray.validation.metadata import MOST_LABELS
 
 
 def a_claim(**metadata: Any) -> dict[str, Any]:
@@ -26,6 +27,8 @@ CASES = [
     ({"labels": {"a/b/c": "x"}}, {("Invalid", "labels")}),
     ({"labels": {"a": "x y"}}, {("Invalid", "labels")}),
     ({"labels": {"": "x"}}, {("Invalid", "labels")}),
+    ({"labels": {f"k{number}": "" for number in range(MOST_LABELS)}}, set()),
+    ({"labels": {f"k{number}": "" for number in range(MOST_LABELS + 1)}}, {("TooMany", "labels")}),
     ({"annotations": {"UPPER.example.com/a": "any text"}}, set()),
     ({"annotations": {"a b": ""}}, {("Invalid", "annotations")}),
     ({"annotations": {"a": "x" * 256 * 1024}}, {("TooLong", "annotations")}),

@@ -27,6 +27,10 @@ from dray.controllers.stateful_set.volume_claims import claims_for, is_stale, wi
 from dray.controllers.workload_controller import WorkloadController, usable_selector
 from dray.controllers.workload_pods import Texts
 from dray.process.clock import as_time
+from dray.reconcile.effort import beside_loop
+
+EACH = 10
+"""To plan for a pod with a number takes as long as other plans take for so many objects."""
 
 
 class StatefulSetController(WorkloadController):
@@ -97,7 +101,9 @@ class StatefulSetController(WorkloadController):
             else:
                 waits.append(LONGEST)
         finally:
-            await self._write_status(stateful_set, plan_status(state, pods, current, history.collisions))
+            count = EACH * len(pods)
+            planned = await beside_loop(count, plan_status, state, pods, current, history.collisions)
+            await self._write_status(stateful_set, planned)
         live = {current, *map(revision_of, pods)}
         unused = [one for one in history.old if one.metadata.name not in live]
         await self._history.prune(unused, spec.revision_history_limit)
@@ -135,7 +141,9 @@ class StatefulSetController(WorkloadController):
         failure = await self._pods.create(stateful_set, wanted)
         if stateful_set.metadata.deletion_timestamp is None:
             await self._own_claims(state)
-        rolled = plan_rollout(state) if todo.is_complete and failure is None else ()
+        rolled: tuple[Pod, ...] = ()
+        if todo.is_complete and failure is None:
+            rolled = await beside_loop(EACH * len(state.pods), plan_rollout, state)
         doomed = {pod.metadata.uid: pod for pod in (*todo.delete, *rolled)}
         for number in _failed(state):
             if state.pods[number].metadata.uid in doomed:
