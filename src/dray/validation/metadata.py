@@ -15,6 +15,8 @@ from dray.validation.context import Errors
 ANNOTATIONS_BYTES: Final = 256 * 1024
 MOST_LABELS: Final = 1_000
 """Of an object, and in what selects by them: whoever follows objects looks at their labels all the time."""
+MOST_LABELS_OF_TEMPLATES: Final = 900
+"""What is made of a template gets more, such as the hash of the template."""
 ORPHAN: Final = "orphan"
 STANDARD_FINALIZERS: Final = frozenset((ORPHAN, FOREGROUND_DELETION, "kubernetes"))
 _OPERATIONS: Final = ("Apply", "Update")
@@ -111,10 +113,10 @@ def validate_template_metadata(errors: Errors, meta: ObjectMeta) -> None:
             errors.append(forbidden(f"{path}.{'uID' if field == 'uid' else field}", "cannot be set"))
 
 
-def validate_labels(errors: Errors, labels: dict[str, str], path: str) -> None:
+def validate_labels(errors: Errors, labels: dict[str, str], path: str, *, most: int = MOST_LABELS) -> None:
     """Labels; errors name the map, not the key."""
-    if len(labels) > MOST_LABELS:
-        errors.append(too_many(path, len(labels), MOST_LABELS))
+    if len(labels) > most:
+        errors.append(too_many(path, len(labels), most))
         return
     for key, value in labels.items():
         check.name(errors, path, key, names.label_key)

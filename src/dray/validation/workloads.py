@@ -23,7 +23,7 @@ from dray.api.times import Time
 from dray.validation import check, names
 from dray.validation.context import Context, Errors
 from dray.validation.label_selectors import MOST_VALUES, validate_label_selector
-from dray.validation.metadata import validate_annotations, validate_labels, with_metadata
+from dray.validation.metadata import MOST_LABELS_OF_TEMPLATES, validate_annotations, validate_labels, with_metadata
 from dray.validation.persistent_volume_claim import default_claim, validate_claim_spec
 from dray.validation.pod_defaults import default_pod_spec
 from dray.validation.pod_spec import validate_pod_spec
@@ -45,7 +45,7 @@ def default_template(template: PodTemplateSpec) -> PodTemplateSpec:
 
 def validate_template(errors: Errors, template: PodTemplateSpec, path: str) -> None:
     """A template by itself."""
-    validate_labels(errors, template.metadata.labels, f"{path}.labels")
+    validate_labels(errors, template.metadata.labels, f"{path}.labels", most=MOST_LABELS_OF_TEMPLATES)
     validate_annotations(errors, template.metadata.annotations, f"{path}.annotations")
     validate_pod_spec(errors, template.spec, f"{path}.spec", is_pod=False)
     if template.spec.ephemeral_containers:

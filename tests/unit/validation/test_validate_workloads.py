@@ -307,6 +307,14 @@ def test_selectors_are_bounded_for_whoever_reads_them(api: str, kind: str, form:
     assert ("FieldValueTooMany", "spec.selector") in {(one.reason, one.field) for one in problems}
 
 
+@pytest.mark.parametrize(("count", "expected"), [(900, set()), (901, {"spec.template.labels"})])
+def test_templates_have_room_for_the_labels_that_controllers_add(count: int, expected: set[str]) -> None:
+    labels = {f"k{number}": "v" for number in range(count)}
+    template = {**PODS, "metadata": {"labels": labels}}
+    spec = {"selector": {"matchLabels": {"k1": "v"}}, "template": template}
+    assert {one.field for one in validation.validate(document("Deployment", "apps/v1", spec))} == expected
+
+
 def test_selectors_of_replication_controllers_are_bounded_too() -> None:
     labels = {f"k{number}": "v" for number in range(MOST_VALUES + 1)}
     spec = {"template": {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "main", "image": "x"}]}}}
