@@ -5,11 +5,11 @@ What may help is read off the report; whether it does is tried by whoever can (`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from heapq import nsmallest
 from itertools import combinations, islice
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
 from dray.allocator import reasons
 from dray.allocator.reasons import DeviceReport, Explanation, NodeReport, Report, RequestReport
@@ -24,6 +24,7 @@ from dray.prose.remedy import (
     tell_giving_back,
 )
 
+_T = TypeVar("_T")
 _Values: TypeAlias = tuple[tuple[str, ...], ...]
 
 _MAX_TRIED = 8
@@ -32,6 +33,8 @@ _MAX_NODES = 3
 """On how many nodes it is tried whether something helps."""
 _MAX_TOGETHER = 16
 """So many claims are asked to give back what they hold, or rules lifted, at the most: more is no advice."""
+_MAX_ASKED = 32
+"""So many claims are tried together, to see whether fewer of them are enough."""
 
 
 class _Help(NamedTuple):
@@ -107,7 +110,8 @@ def _remedies(claim: str, request: RequestReport, node: NodeReport, trials: Tria
 def find_joint_release(report: Explanation, trials: Trials) -> tuple[str, list[str]] | None:
     """A node, and the claims that must give back what they hold so that all the claims of a report fit there together.
 
-    What would help one of them is no advice: the pod that wants them needs them all. None if nothing of it does.
+    What would help one of them is no advice: the pod that wants them needs them all. None if nothing helps that was
+    tried.
     """
     nodes: dict[str, list[NodeReport]] = {}
     for claim in report.claims:
@@ -115,9 +119,10 @@ def find_joint_release(report: Explanation, trials: Trials) -> tuple[str, list[s
             for node in request.nodes:
                 nodes.setdefault(node.node, []).append(node)
     for name in nsmallest(_MAX_NODES, nodes, key=lambda name: (sum(one.missing for one in nodes[name]), name)):
-        holders = _each_once([holder for one in nodes[name] for device in one.devices for holder in _holders(device)])
-        if 0 < len(holders) <= _MAX_TOGETHER and trials.released(report.claims[0].claim, name, holders):
-            return name, _fewest(holders, partial(trials.released, report.claims[0].claim, name))
+        devices = [device for one in nodes[name] for device in one.devices]
+        enough = _enough(devices, partial(trials.released, report.claims[0].claim, name))
+        if enough:
+            return name, enough
     return None
 
 
@@ -125,7 +130,7 @@ def tell_joint_release(report: Explanation, trials: Trials) -> str:
     """The same as a sentence."""
     found = find_joint_release(report, trials)
     if found is None:
-        return f"Nothing that holders give back makes its {len(report.claims)} claims fit together on one node."
+        return f"Nothing that was tried makes its {len(report.claims)} claims fit together on one node."
     node, holders = found
     return f"Its {len(report.claims)} claims would fit together on {node} {tell_giving_back(holders)}."
 
@@ -186,13 +191,30 @@ def _releases(
                 held_by = _each_once([name for one in tried.devices for name in _holders(one)])
                 yield GiveBack(claims=tuple(held_by)) if tried.needed > len(held_by) else _release(tried)
                 return
-    holders = _each_once([name for device in held for name in _holders(device)])
-    for holder in holders[:_MAX_TRIED]:
-        if trials.released(claim, node.node, [holder]):
-            yield GiveBack(claims=(holder,))
-            return
-    if 1 < len(holders) <= _MAX_TOGETHER and trials.released(claim, node.node, holders):
-        yield GiveBack(claims=tuple(_fewest(holders, partial(trials.released, claim, node.node))))
+    enough = _enough(held, partial(trials.released, claim, node.node))
+    if enough:
+        yield GiveBack(claims=tuple(enough))
+
+
+def _enough(devices: Iterable[DeviceReport], helps: Callable[[Sequence[str]], bool]) -> list[str]:
+    """The fewest claims that make room: one alone, all that keep some device from being taken, or those of several.
+
+    Empty if none that were tried do, or only so many that it is no advice.
+    """
+    groups = sorted(_each_once(filter(None, map(_holders, devices))), key=len)
+    for holder in _each_once(name for group in groups for name in group)[:_MAX_TRIED]:
+        if helps([holder]):
+            return [holder]
+    several = [group for group in groups if 1 < len(group) <= _MAX_ASKED]
+    together: list[str] = []
+    for group in groups:
+        more = _each_once([*together, *group])
+        together = more if len(more) <= _MAX_ASKED else together
+    for some in (*several[:_MAX_TRIED], together):
+        if len(some) > 1 and helps(some):
+            fewest = _fewest(some, helps)
+            return fewest if len(fewest) <= _MAX_TOGETHER else []
+    return []
 
 
 def _lifted_rules(claim: str, node: NodeReport, trials: Trials) -> Iterator[LiftRules]:
@@ -243,7 +265,7 @@ def _holders(device: DeviceReport) -> tuple[str, ...]:
     return ()
 
 
-def _each_once(listed: Sequence[str]) -> list[str]:
+def _each_once(listed: Iterable[_T]) -> list[_T]:
     return list(dict.fromkeys(listed))
 
 

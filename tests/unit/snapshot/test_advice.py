@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 import builders
 import dray
 from dray.snapshot.pod_explanation import explain_pod
@@ -12,6 +14,10 @@ from snapshot_objects import DRIVER, Manifest, claim, device, device_class, held
 
 def told(*objects: Manifest, name: str = "ml/x") -> str:
     return str(dray.load(device_class(), *objects).explain(name))
+
+
+def draw(card: str, memory: str) -> Manifest:
+    return {"counterSet": card, "counters": {"memory": {"value": memory}}}
 
 
 def partition(name: str, memory: str) -> Manifest:
@@ -43,6 +49,30 @@ def test_a_release_that_does_not_help_is_not_advised() -> None:
     text = told(*objects, wants)
     assert "It would fit when ml/y, ml/z give back what they hold." in text
     assert "is released" not in text
+
+
+@pytest.mark.parametrize("wanted", [1, 2])
+def test_of_many_small_holders_those_of_a_card_are_asked_to_give_it_back(wanted: int) -> None:
+    """Four cards in seven parts each, all held: more than anybody would ask, and seven are enough for a card."""
+    objects: list[Manifest] = []
+    for number in range(4):
+        name = f"card-{number}"
+        parts = [device(f"{name}-p{part}", consumesCounters=[draw(name, "10")]) for part in range(7)]
+        whole = device(f"{name}-whole", memory="90Gi", consumesCounters=[draw(name, "70")])
+        published = resource_slice("n", whole, *parts, count=5)
+        published["metadata"]["name"] = f"devices-{number}"
+        objects += [published]
+        objects += [held(claim(f"y{number}-{part}"), "n", f"{name}-p{part}") for part in range(7)]
+    counters = resource_slice("n", count=5)
+    counters["metadata"] = {"name": "counters"}
+    counters["spec"]["sharedCounters"] = [
+        {"name": f"card-{number}", "counters": {"memory": {"value": "70"}}} for number in range(4)
+    ]
+    large = f'device.capacity["{DRIVER}"].memory.compareTo(quantity("90Gi")) == 0'
+    wants = claim("x", count=wanted, selector=large)
+    text = told(*objects, counters, wants)
+    named = [f"ml/y{number}-{part}" for number in range(wanted) for part in range(7)]
+    assert f"It would fit when {', '.join(named)} give back what they hold." in text
 
 
 def test_no_more_holders_are_asked_than_are_needed() -> None:
@@ -152,7 +182,7 @@ def _explain_pod_with_two_claims(*devices: str) -> str:
 
 def test_what_helps_one_claim_is_no_advice_for_a_pod_that_needs_two() -> None:
     text = _explain_pod_with_two_claims("a", "b", "c")
-    assert "Nothing that holders give back makes its 2 claims fit together on one node." in text
+    assert "Nothing that was tried makes its 2 claims fit together on one node." in text
     assert "would fit" not in text
 
 
