@@ -167,6 +167,8 @@ def tell_hopeless(request: RequestReport) -> str:
         has_problems = any(node.problems for node in request.nodes)
         return "" if has_problems else "No device matches: nothing that is given back or lifted would help."
     if request.count is None or most >= request.count:
+        if any(_tainting(node) for node in request.nodes):
+            return "Nothing that was tried makes it fit; to lift rules and give devices back as well was not tried."
         return "Nothing that was tried makes it fit."
     matching = "1 device that matches" if most == 1 else f"{most} devices that match"
     return f"Nothing that was tried makes it fit: no node that was looked at has more than {matching}."

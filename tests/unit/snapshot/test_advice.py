@@ -75,6 +75,11 @@ def test_of_many_small_holders_those_of_a_card_are_asked_to_give_it_back(wanted:
     assert f"It would fit when {', '.join(named)} give back what they hold." in text
 
 
+def test_what_takes_both_a_rule_lifted_and_a_device_back_is_not_said_to_be_hopeless() -> None:
+    both = resource_slice("n", device("a")), rule("r", "NoSchedule", pool="n"), held(claim("y"), "n", "a"), claim("x")
+    assert "makes it fit; to lift rules and give devices back as well was not tried." in told(*both)
+
+
 def test_no_more_holders_are_asked_than_are_needed() -> None:
     """Four cards are held whole, and three halves are wanted: two of them are enough."""
     objects: list[Manifest] = []
