@@ -63,9 +63,9 @@ class NodeStatus(QueueController[ChangedNode | RatedNode]):
         """By node and condition: of which taints it was told that they are held, and when."""
 
     def report(self, names: Iterable[str]) -> None:
-        """About these nodes something else may be said."""
+        """About these nodes something else may be said. Other numbers wait: a thousand nodes may share them."""
         for name in sorted(names):
-            self.queue.add(ChangedNode(name))
+            self.queue.add_after(ChangedNode(name), self._pause(name))
 
     def note(self, old: Node | None, new: Node | None) -> None:
         """A node has changed: in what it says of rates, or in what is said here, by a write whose answer was lost."""
@@ -73,7 +73,15 @@ class NodeStatus(QueueController[ChangedNode | RatedNode]):
         if new is not None and said[0] != said[1]:
             self.queue.add(RatedNode(new.metadata.name))
         if old is not None and new is not None and _told(old) != _told(new):
-            self.report([new.metadata.name])
+            self.queue.add(ChangedNode(new.metadata.name))
+
+    def _pause(self, name: str) -> float:
+        """How long what a node says may stay: it says of the same taints, and since a moment, that they are held."""
+        taints, at = self._told.get((name, EVICTION_HELD), (None, 0.0))
+        may_be_unasked = (name, POLICY_FAILED) in self._told or self._planner.departures.unasked_pods
+        if may_be_unasked or taints != frozenset(self._planner.holds(name)):
+            return 0.0
+        return max(at + RETELL_SECONDS - self._clock.monotonic(), 0.0)
 
     async def reconcile(self, key: ChangedNode | RatedNode) -> float | None:
         """Tells about one node."""
