@@ -16,6 +16,7 @@ KINDS: Final = {
     "podgroup": ("podgroup", "podgroups", "podgroup.scheduling.k8s.io"),
     "placement": ("placement", "placements", "placement.cluster.open-cluster-management.io"),
     "node": ("node", "nodes", "no"),
+    "rule": ("rule", "rules", "devicetaintrule", "devicetaintrules", "devicetaintrule.resource.k8s.io"),
 }
 """By command, what its objects may be called in front of a name."""
 DEFAULT_NAMESPACE: Final = "default"
@@ -48,8 +49,17 @@ def read(text: str, namespace: str, kind: str) -> str:
 
 def node_name(text: str) -> str:
     """`node-1` of `node/node-1`, as `-o name` prints nodes; a name as it is."""
+    return _bare(text, "node")
+
+
+def rule_name(text: str) -> str:
+    """`fw-old` of `rule/fw-old`, as `dray confirm` lists rules; a name as it is."""
+    return _bare(text, "rule")
+
+
+def _bare(text: str, kind: str) -> str:
     word, slash, name = text.partition("/")
-    return name if slash and word.lower() in KINDS["node"] else text
+    return name if slash and word.lower() in KINDS[kind] else text
 
 
 def node_option(text: str) -> Any:

@@ -8,7 +8,7 @@ import typer
 
 from dray.cli import completion, component, output
 from dray.cli import taint_options as options
-from dray.cli.names import ByKind
+from dray.cli.names import ByKind, rule_name
 
 app = typer.Typer(
     help="Put devices, nodes or clusters back into service.", cls=ByKind, no_args_is_help=True, rich_markup_mode=None
@@ -26,7 +26,12 @@ def device(
     cel: options.Cel = None,
     rule: Annotated[
         str,
-        typer.Option("--rule", help="The rule of this name, whatever it selects.", autocompletion=completion.rules),
+        typer.Option(
+            "--rule",
+            help="The rule of this name, whatever it selects.",
+            callback=rule_name,
+            autocompletion=completion.rules,
+        ),
     ] = "",
     all_: Annotated[bool, typer.Option("--all", help="Rules for every device; nothing else selects.")] = False,
     dry_run: options.DryRun = False,

@@ -185,6 +185,14 @@ def test_what_dash_o_name_prints_of_a_node_is_understood_wherever_one_is_named(
     assert (named.stdout, named.exit_code) == (plain.stdout, plain.exit_code), named.stderr
 
 
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [("rule/fw", "fw"), ("devicetaintrule/fw", "fw"), ("fw", "fw"), ("example.com/fw", "example.com/fw")],
+)
+def test_a_rule_is_understood_as_confirm_lists_it(text: str, name: str) -> None:
+    assert names.rule_name(text) == name
+
+
 @pytest.mark.parametrize("word", ["node", "no", "device", "claim", "resourceclaim", "resourceclaims"])
 def test_what_can_be_looked_at_has_the_names_that_kubectl_has_for_it(word: str) -> None:
     done = CliRunner().invoke(app, ["get", word, "-f", CLUSTER])
