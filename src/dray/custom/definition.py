@@ -29,8 +29,8 @@ EVERYTHING = JSONSchemaProps(x_kubernetes_preserve_unknown_fields=True)
 _LARGE_SCHEMA: Final = 32 * 1024
 _COMPILED: Final = frozenset(
     (
-        "fits", "prune", "embedded", "default", "growth", "checks", "quick_checks", "rules", "rules_read_names",
-        "metadata_check", "is_large",
+        "fits", "prune", "embedded", "default", "growth", "checks", "quick_checks", "list_check", "rules",
+        "rules_read_names", "metadata_check", "is_large",
     )
 )  # fmt: skip
 _EVERYTHING_MADE: Final = "everything_made"
@@ -102,12 +102,17 @@ class Version(msgspec.Struct, frozen=True, kw_only=True, dict=True, eq=False):
 
     @cached_property
     def _other_checks(self) -> tuple[Check, ...]:
-        checks = (compile_embedded(self._of_content), compile_list_types(self._of_content))
-        return tuple(check for check in checks if check is not None)
+        check = compile_embedded(self._of_content)
+        return () if check is None else (check,)
+
+    @cached_property
+    def list_check(self) -> Check | None:
+        """What stands twice in lists that are sets or maps."""
+        return compile_list_types(self._of_content)
 
     @cached_property
     def checks(self) -> tuple[Check, ...]:
-        """What the schema says of values."""
+        """What the schema says of values, one by one."""
         return self._other_checks if self._value_check is None else (self._value_check, *self._other_checks)
 
     @cached_property

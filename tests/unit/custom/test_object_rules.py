@@ -48,7 +48,7 @@ def rules(parts: dict[str, Any], rule: str = "true") -> CustomRules:
 
 
 def widget(spec: dict[str, Any], **more: Any) -> CustomObject:
-    meta = {"name": "one", "namespace": "default"}
+    meta = {"name": "one", "namespace": "default", "resourceVersion": "1"}
     reading = codec.read({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": meta}, CustomObject)
     assert reading.obj is not None
     return CustomObject(
@@ -124,3 +124,33 @@ def test_names_and_metadata_of_embedded_objects_are_judged_although_they_were_so
     old = widget({"inner": inner, "text": "old"})
     found = made.validate_update(widget({"inner": inner, "text": "new"}), old, CONTEXT)
     assert found[-1].field == "spec.inner.kind"
+
+
+BEFORE: dict[str, Any] = {"text": "was here", "mode": "C", "few": ["a", "b"], "needs": {}, "whole": "x"}
+"""Wrong in every way that keeps rules from being asked: stored before the schema said so."""
+
+
+@pytest.mark.parametrize("old", [{name: BEFORE[name]} for name in BEFORE])
+def test_what_was_wrong_before_keeps_no_update_from_being_judged(old: dict[str, Any]) -> None:
+    made = rules({**PARTS, "n": {"type": "integer"}}, "!has(self.spec.n) || self.spec.n < 3")
+
+    def changed(n: int) -> list[tuple[str, str]]:
+        found = made.validate_update(widget({**old, "n": n}), widget({**old, "n": 1}), CONTEXT)
+        return [(error.reason, error.field) for error in found]
+
+    assert changed(2) == []
+    assert changed(3) == [("FieldValueInvalid", "<nil>")]
+
+
+def test_what_an_update_brings_keeps_rules_from_being_asked() -> None:
+    made = rules(PARTS, "false")
+    found = made.validate_update(widget({"mode": "C", "few": []}), widget({"mode": "A"}), CONTEXT)
+    assert [(error.reason, error.field) for error in found] == [("FieldValueNotSupported", "spec.mode"), UNCHECKED]
+
+
+def test_a_list_that_had_something_twice_may_grow() -> None:
+    made = rules({"tags": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}}})
+    twice, thrice = widget({"tags": ["a", "a"]}), widget({"tags": ["a", "a", "b"]})
+    assert made.validate_update(thrice, twice, CONTEXT) == []
+    found = made.validate_update(twice, widget({"tags": ["a"]}), CONTEXT)
+    assert [(error.reason, error.field) for error in found] == [("FieldValueDuplicate", "spec.tags[1]")]
