@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import Any
 from unittest.mock import Mock
 
 import pytest
 
 from admission_objects import CONFIG_MAPS, EVERYTHING, binding, config_map, deployment, policy
+from dray.admission.type_checking import expression_warnings
 from dray.api.kinds import CONFIG_MAPS as KIND
 from dray.api.kinds import DEPLOYMENTS, PODS
 from dray.api.meta import Object
@@ -18,6 +20,7 @@ from dray.server.admission import policy_runner
 from dray.server.admission.slow_policies import within_time
 from dray.server.local import LocalClient
 from dray.server.objects import finish
+from dray.server.upkeep import policy_type_checks
 from dray.server.upkeep.policy_type_checks import check_policies
 from dray.server.verbs import writes
 from dray.store import Key
@@ -317,6 +320,33 @@ async def test_types_are_checked_into_the_status() -> None:
         assert "found no matching overload for '_>_' applied to '(int, string)'" in warnings[0].warning
         assert "found no matching overload for '_+_' applied to '(string, int)'" in warnings[1].warning
         assert "undefined field 'replica'" in warnings[2].warning
+
+
+async def test_a_policy_is_not_told_what_was_found_of_another_that_had_its_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    checking, replaced = threading.Event(), threading.Event()
+
+    def slowly(checked: Any, kinds: Any, params: Any) -> Any:
+        checking.set()
+        replaced.wait()
+        return expression_warnings(checked, kinds, params)
+
+    monkeypatch.setattr(policy_type_checks, "expression_warnings", slowly)
+    async with local_server() as server:
+        admin = server.client()
+        await admin.create(policy("p", "object.dataa == {}", rules=(CONFIG_MAPS,)))
+        first = asyncio.create_task(check_policies(server.engine))
+        await asyncio.to_thread(checking.wait)
+        await admin.delete(POLICIES, "", "p")
+        await admin.create(policy("p", "object.data == {}", rules=(CONFIG_MAPS,)))
+        replaced.set()
+        await first
+        found: Any = await admin.get(POLICIES, "", "p")
+        assert found.status.type_checking is None
+        await check_policies(server.engine)
+        found = await admin.get(POLICIES, "", "p")
+        assert found.status.type_checking.expression_warnings == ()
 
 
 async def test_however_many_wait_for_expressions_that_take_long_nobody_is_refused_for_it(

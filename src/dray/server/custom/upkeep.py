@@ -46,16 +46,16 @@ async def keep_definitions(engine: Engine, defined: DefinedKinds, clock: Clock) 
 
 
 async def _look(engine: Engine, defined: DefinedKinds, clock: Clock, emptying: dict[str, asyncio.Task[None]]) -> None:
-    for name in [name for name, task in emptying.items() if task.done()]:
-        del emptying[name]
+    for uid in [uid for uid, task in emptying.items() if task.done()]:
+        del emptying[uid]
     definitions = defined.definitions
     for definition in definitions:
-        name = definition.metadata.name
-        if definition.metadata.deletion_timestamp is not None:
-            if CLEANUP in definition.metadata.finalizers and name not in emptying:
-                emptying[name] = asyncio.get_running_loop().create_task(_empty(engine, definition, clock))
+        meta = definition.metadata
+        if meta.deletion_timestamp is not None:
+            if CLEANUP in meta.finalizers and meta.uid not in emptying:
+                emptying[meta.uid] = asyncio.get_running_loop().create_task(_empty(engine, definition, clock))
         elif not has_all_names(definition):
-            await _settle_names(engine, defined, name)
+            await _settle_names(engine, defined, meta.name)
 
 
 async def _settle_names(engine: Engine, defined: DefinedKinds, name: str) -> None:
@@ -74,35 +74,53 @@ async def _settle_names(engine: Engine, defined: DefinedKinds, name: str) -> Non
 
 
 async def _empty(engine: Engine, definition: CustomResourceDefinition, clock: Clock) -> None:
-    """Deletes all objects of a resource, waits until they are gone, and then lets the definition go."""
-    name = definition.metadata.name
-    names = definition.status.accepted_names
-    resource = f"{names.plural}.{definition.spec.group}"
-    kind = _kind_of(definition)
+    """Deletes all objects of a resource, waits until they are gone, and then lets the definition go.
+
+    Ends when somebody else has let it go: what is there then belongs to the next definition of that name.
+    """
     said = False
-    while True:
+    while _is_going(engine, definition):
         try:
-            if await _delete_all(engine, kind, resource):
+            if await _delete_all(engine, definition):
                 break
             if not said:
                 said = True
-                await _tell(engine, name, "InstanceDeletionPending", "waiting for objects to be finalized")
+                await _tell(engine, definition, "InstanceDeletionPending", "waiting for objects to be finalized")
             await clock.sleep(LOOK_AGAIN_SECONDS)
         except Closed:
             return
         except StorageError:
             await clock.sleep(RETRY_SECONDS)
-    call = Call(Route("update", DEFINITIONS, DEFINITIONS.versions[0], "", name), SYSTEM, engine.clock(), warnings=[])
+    route = Route("update", DEFINITIONS, DEFINITIONS.versions[0], "", definition.metadata.name)
+    call = Call(route, SYSTEM, engine.clock(), warnings=[])
+
+    def released(found: Object) -> Object:
+        kept = tuple(one for one in found.metadata.finalizers if one != CLEANUP)
+        return with_metadata(found, finalizers=kept) if _is_same(found, definition) else found
+
     try:
-        await writes.update(engine, call, _released, track=False)
+        await writes.update(engine, call, released, track=False)
     except (ApiError, StorageError):
         return
 
 
-async def _delete_all(engine: Engine, kind: Kind, resource: str) -> bool:
+def _is_going(engine: Engine, definition: CustomResourceDefinition) -> bool:
+    stored = engine.get(DEFINITIONS.resource, "", definition.metadata.name)
+    return stored is not None and _is_same(stored, definition) and CLEANUP in stored.metadata.finalizers
+
+
+def _is_same(found: Object, definition: CustomResourceDefinition) -> bool:
+    return found.metadata.uid == definition.metadata.uid
+
+
+async def _delete_all(engine: Engine, definition: CustomResourceDefinition) -> bool:
     """Deletes what is there; whether nothing is left."""
+    resource = f"{definition.status.accepted_names.plural}.{definition.spec.group}"
+    kind = _kind_of(definition)
     records = engine.store.list(resource).records
     for count, record in enumerate(records):
+        if not _is_going(engine, definition):
+            return False
         if record.obj.metadata.deletion_timestamp is None:
             route = Route("delete", kind, kind.versions[0], record.key.namespace, record.key.name)
             call = Call(route, SYSTEM, engine.clock(), warnings=[])
@@ -122,18 +140,16 @@ def _kind_of(definition: CustomResourceDefinition) -> Kind:
     return Kind(spec.group, names.kind, names.plural, names.singular, spec.scope == "Namespaced", (stored,))
 
 
-def _released(found: Object) -> Object:
-    return with_metadata(found, finalizers=tuple(one for one in found.metadata.finalizers if one != CLEANUP))
-
-
-async def _tell(engine: Engine, name: str, reason: str, message: str) -> None:
+async def _tell(engine: Engine, definition: CustomResourceDefinition, reason: str, message: str) -> None:
     def told(found: CustomResourceDefinition) -> CustomResourceDefinition:
+        if not _is_same(found, definition):
+            return found
         condition = terminating(reason, message, engine.clock())
         return replace(
             found, status=replace(found.status, conditions=with_condition(found.status.conditions, condition))
         )
 
     try:
-        await rewrite(engine, DEFINITIONS, "", name, told)
+        await rewrite(engine, DEFINITIONS, "", definition.metadata.name, told)
     except ApiError:
         return

@@ -62,7 +62,8 @@ async def _check(engine: Engine, policy: ValidatingAdmissionPolicy) -> None:
     )
 
     def with_status(found: ValidatingAdmissionPolicy) -> ValidatingAdmissionPolicy:
-        is_same = found.metadata.generation == policy.metadata.generation
+        known, meta = policy.metadata, found.metadata
+        is_same = (meta.uid, meta.generation) == (known.uid, known.generation)  # a successor has the same generation
         return replace(found, status=checked) if is_same else found
 
     try:
