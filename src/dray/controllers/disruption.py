@@ -15,9 +15,9 @@ from dray.api.pods import is_ready
 from dray.api.references import ObjectName
 from dray.api.registry import Kind
 from dray.controllers.context import Context
+from dray.controllers.namespace_index import BY_NAMESPACE, in_namespace
 from dray.controllers.queue_controller import QueueController
 from dray.controllers.selectors import Selectors
-from dray.controllers.workload_controller import BY_NAMESPACE, in_namespace
 from dray.eviction.budget_status import SCALED, plan, scale_of, selector_of
 from dray.process.clock import as_time
 

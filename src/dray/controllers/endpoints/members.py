@@ -11,14 +11,12 @@ from dray.api.references import ObjectName
 from dray.client import Informer
 from dray.controllers.context import Context
 from dray.controllers.endpoints.targets import has_selector
+from dray.controllers.namespace_index import BY_NAMESPACE, in_namespace
 from dray.controllers.queue_controller import QueueController
 from dray.reconcile.effort import beside_loop
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-
-BY_NAMESPACE = "namespace"
 
 
 class MembersController(QueueController[ObjectName]):
@@ -32,7 +30,7 @@ class MembersController(QueueController[ObjectName]):
         """By namespace and Service: pods in namespaces without Services cost nothing."""
         self._members: dict[ObjectName, dict[str, None]] = {}
         """Names of the pods of each Service."""
-        self._pods.add_index(BY_NAMESPACE, _namespace)
+        self._pods.add_index(BY_NAMESPACE, in_namespace)
         self._services.on_change(self._on_service)
         self._pods.on_change(self._on_pod)
 
@@ -79,10 +77,6 @@ class MembersController(QueueController[ObjectName]):
 async def beside(service: Service, pods: list[Pod], work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     """What a pure function makes of a Service and its pods; each port may be another one in each pod."""
     return await beside_loop(len(pods) * (1 + len(service.spec.ports)), work, *args, **kwargs)
-
-
-def _namespace(pod: Pod) -> tuple[str]:
-    return (pod.metadata.namespace,)
 
 
 def _selects(selector: dict[str, str], pod: Pod) -> bool:
