@@ -7,6 +7,7 @@ Lines are looked up only when a finding needs one.
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -49,7 +50,7 @@ class Document(msgspec.Struct, frozen=True):
     """One document of a text: its value as plain Python, and the text it came from."""
 
     value: Any
-    text: str
+    text: str | bytes
     index: int
     first_line: int
 
@@ -73,21 +74,33 @@ def parse(data: bytes) -> list[Document]:
 
 
 def parse_large_list(data: bytes) -> LargeList | None:
-    """A large list of objects in JSON; None if it is something else, or small. Raises ManifestError."""
-    if len(data) < LARGE or not data.lstrip().startswith(b"{"):
+    """A large list of objects in JSON; None if it is something else, or small. Raises ManifestError.
+
+    There may be gigabytes of it: nothing of the size of the text is made beside the text.
+    """
+    if len(data) < LARGE or not data[:LARGE].lstrip().startswith(b"{") or not _is_utf8(data):
         return None
     try:
-        fields = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
-        written = bytes(fields.get("items", b""))
-        entries = msgspec.json.decode(written, type=list[msgspec.Raw])
-        head = data.replace(written, b"[]", 1)
-        documents = _parse_json(head.decode())
-        text = data.decode()
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        items = msgspec.json.decode(data, type=dict[str, msgspec.Raw]).get("items", msgspec.Raw(b"null"))
+        entries = msgspec.json.decode(items, type=list[msgspec.Raw])
+        written = memoryview(items)
+        start = data.find(written[:LARGE])
+        documents = _parse_json((data[:start] + b"[]" + data[start + written.nbytes :]).decode())
+    except (msgspec.DecodeError, RecursionError):
         return None
     if not documents:
         return None
-    return LargeList(Document(documents[0].value, text, 0, documents[0].first_line), entries)
+    return LargeList(Document(documents[0].value, data, 0, documents[0].first_line), entries)
+
+
+def _is_utf8(data: bytes) -> bool:
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    try:
+        for start in range(0, 0 if data.isascii() else len(data), LARGE):
+            decoder.decode(data[start : start + LARGE], final=start + LARGE >= len(data))
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 class LargeList(NamedTuple):
@@ -360,7 +373,7 @@ def look_up(value: Any, path: str) -> Any:
     return value
 
 
-def _find_line(text: str, index: int, steps: list[str]) -> int | None:
+def _find_line(text: str | bytes, index: int, steps: list[str]) -> int | None:
     """Follows `steps` through the events of the document number `index`; the line of the deepest field found."""
     parser: Parser = CParser(text)
     try:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import stat
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import msgspec
 
@@ -14,6 +15,9 @@ from dray.api import manifest
 
 SUFFIXES = (".yaml", ".yml", ".json")
 MAX_BYTES = 512 * 1024 * 1024
+"""Of a text that is taken in as a whole: it takes ten times as much room."""
+MAX_LIST_BYTES = 8 * 1024 * 1024 * 1024
+"""Of a list in JSON, whose objects are read one by one."""
 
 Source = str | os.PathLike[str] | Mapping[str, Any]
 
@@ -53,7 +57,7 @@ def read(sources: Iterable[Source], *, may_be_blank: bool = False) -> Iterator[I
         if isinstance(source, Mapping):
             yield from _take_apart(dict(source), "<dict>", None)
         elif source == "-":
-            yield from _parse_whole(sys.stdin.buffer.read(MAX_BYTES + 1), "<stdin>", may_be_blank)
+            yield from _parse_whole(_read_stream(sys.stdin.buffer, "<stdin>"), "<stdin>", may_be_blank)
         else:
             yield from _read_path(Path(source), may_be_blank)
 
@@ -73,11 +77,35 @@ def _read_path(path: Path, may_be_blank: bool) -> Iterator[Item]:
             yield from _read_path(file, may_be_blank=True)
         return
     try:
-        with path.open("rb") as stream:
-            data = stream.read(MAX_BYTES + 1)
+        data = _read_file(path)
     except OSError as error:
         raise InputError(str(path), f"cannot be read: {error.strerror}") from error
     yield from _parse_whole(data, str(path), may_be_blank)
+
+
+def _read_file(path: Path) -> bytes:
+    with path.open("rb") as stream:
+        about = os.fstat(stream.fileno())
+        if not stat.S_ISREG(about.st_mode):
+            return _read_stream(stream, str(path))
+        if about.st_size > MAX_LIST_BYTES:
+            raise _too_large(str(path))
+        return stream.read()
+
+
+def _read_stream(stream: BinaryIO, source: str) -> bytes:
+    """All that comes. What has no end is given up."""
+    parts, size = [], 0
+    while part := stream.read(MAX_BYTES):
+        parts.append(part)
+        size += len(part)
+        if size > MAX_LIST_BYTES:
+            raise _too_large(source)
+    return b"".join(parts)
+
+
+def _too_large(source: str) -> InputError:
+    return InputError(source, f"larger than {MAX_LIST_BYTES // 2**30} GiB: give it in several files")
 
 
 def _parse_whole(data: bytes, source: str, may_be_blank: bool) -> Iterator[Item]:
@@ -87,13 +115,14 @@ def _parse_whole(data: bytes, source: str, may_be_blank: bool) -> Iterator[Item]
 
 
 def _parse(data: bytes, source: str) -> Iterator[Item]:
-    if len(data) > MAX_BYTES:
-        raise InputError(source, f"larger than {MAX_BYTES // 2**20} MiB")
     try:
         large = manifest.parse_large_list(data)
         if large is not None and _is_list(large.document.value):
             yield from _take_out(large, source)
             return
+        if len(data) > MAX_BYTES:
+            how = "give it as a list in JSON (`kubectl get … -o json`), or in several files"
+            raise InputError(source, f"larger than {MAX_BYTES // 2**20} MiB: {how}")
         documents = manifest.parse(data)
     except manifest.ManifestError as error:
         raise InputError(source, error.message, error.line) from error

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
+import sys
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +14,7 @@ import pytest
 import dray
 from dray.api import codec, manifest, shared_parts
 from dray.api.generated.core import Node
+from dray.snapshot import files
 from dray.snapshot.files import InputError, read
 from dray.snapshot.objects import current_time, load_objects
 
@@ -89,3 +93,40 @@ def test_what_is_no_list_is_read_as_ever(tmp_path: Path) -> None:
         list(read([dumped(tmp_path, json.dumps(nodes())[:-5])]))
     empty = {"kind": "List", "apiVersion": "v1", "items": None, "metadata": data}
     assert list(read([dumped(tmp_path, json.dumps(empty))])) == []
+
+
+def test_what_is_no_list_in_json_is_taken_in_as_a_whole_and_may_not_be_as_large(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = json.dumps(nodes())
+    monkeypatch.setattr(files, "MAX_BYTES", len(text) // 2)
+    assert len(list(read([dumped(tmp_path, text)]))) == COUNT
+    with pytest.raises(InputError, match="larger than 0 MiB: give it as a list in JSON"):
+        list(read([dumped(tmp_path, f"# as YAML\n{text}")]))
+    monkeypatch.setattr(files, "MAX_LIST_BYTES", len(text) - 1)
+    with pytest.raises(InputError, match="larger than 0 GiB: give it in several files"):
+        list(read([dumped(tmp_path, text)]))
+    with (tmp_path / "dump.json").open("rb") as stream:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stream.read())))
+    with pytest.raises(InputError, match="<stdin>: larger than 0 GiB"):
+        list(read(["-"]))
+
+
+def test_nothing_as_long_as_the_text_is_made_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(manifest, "LARGE", 10_000)
+    data = json.dumps({**nodes(), "items": [node(number) for number in range(4000)]}).encode()
+    tracemalloc.start()
+    try:
+        large = manifest.parse_large_list(data)
+        assert large is not None
+        assert large.entry(17)["metadata"]["name"] == "node-017"
+        assert tracemalloc.get_traced_memory()[1] < len(data) / 2
+    finally:
+        tracemalloc.stop()
+
+
+def test_letters_that_are_none_are_told_with_their_line(tmp_path: Path) -> None:
+    path = dumped(tmp_path, "")
+    path.write_bytes(json.dumps(nodes(), indent=1).encode().replace(b'"node-150"', b'"node-\xff"'))
+    with pytest.raises(InputError, match=r"dump.json:\d+: invalid UTF-8: byte 0xff"):
+        list(read([path]))
