@@ -133,3 +133,24 @@ async def test_large_templates_are_compared_beside_the_loop() -> None:
                     await world.settle()
                     await asyncio.sleep(0.01)  # threads take their own time
             assert turns.longest < LONGEST_TURN
+
+
+async def test_whoever_selects_thousands_of_pods_looks_at_some_at_a_time() -> None:
+    async with local_server() as server:
+        admin = server.client()
+        for start in range(0, 6_000, 500):
+            some = range(start, start + 500)
+            await asyncio.gather(*(admin.create(typed(pod(f"p-{number}", meta=LABELLED))) for number in some))
+        async with controller_world(*CONTROLLERS, server=server) as world:
+            await world.settle(5)
+            turns = LoopTurns(asyncio.get_running_loop())
+            for number in range(3):
+                await world.create(budget(number), service(number))
+            async with asyncio.timeout(PATIENCE):
+                while not (
+                    all(one.status.observed_generation for one in await world.objects("poddisruptionbudgets"))
+                    and len(await world.objects("endpoints")) == 3
+                ):
+                    await world.settle()
+                    await asyncio.sleep(0.01)
+            assert turns.longest < LONGEST_TURN

@@ -10,9 +10,10 @@ from msgspec.structs import replace
 from dray.api.generated.core import Pod
 from dray.api.generated.policy import PodDisruptionBudget
 from dray.api.kinds import BUDGETS, PODS
+from dray.api.labels import LabelSelector
 from dray.api.meta import Object, OwnerReference
 from dray.api.pods import is_ready
-from dray.api.references import ObjectName
+from dray.api.references import ObjectName, controller_of
 from dray.api.registry import Kind
 from dray.controllers.context import Context
 from dray.controllers.namespace_index import BY_NAMESPACE, in_namespace
@@ -20,6 +21,10 @@ from dray.controllers.queue_controller import QueueController
 from dray.controllers.selectors import Selectors
 from dray.eviction.budget_status import SCALED, plan, scale_of, selector_of
 from dray.process.clock import as_time
+from dray.reconcile.effort import beside_loop
+
+EACH = 10
+"""To see how a pod is takes as long as other plans take for so many objects."""
 
 
 class DisruptionController(QueueController[ObjectName]):
@@ -68,21 +73,25 @@ class DisruptionController(QueueController[ObjectName]):
         budget = self._budgets.get(*key)
         if budget is None:
             return None
-        selector = selector_of(budget)
-        pods = [
-            pod for pod in self._pods.by_index(BY_NAMESPACE, key.namespace) if selector.matches(pod.metadata.labels)
-        ]
+        there = self._pods.by_index(BY_NAMESPACE, key.namespace)
+        count = EACH * len(there)
+        pods, owners = await beside_loop(count, _selected, selector_of(budget), there)
+        scales = {owner.uid: scale_of(self._find, key.namespace, owner) for owner in owners}
         now = as_time(self._clock.now())
-        todo = plan(budget, pods, self._scale, now)
+        todo = await beside_loop(count, plan, budget, pods, lambda _, owner: scales.get(owner.uid), now)
         if todo.status != budget.status:
             await self._client.update(replace(budget, status=todo.status), subresource="status")
         return None if todo.again is None else (todo.again.datetime() - now.datetime()).total_seconds()
 
-    def _scale(self, namespace: str, owner: OwnerReference) -> int | None:
-        return scale_of(self._find, namespace, owner)
-
     def _find(self, kind: Kind, namespace: str, name: str) -> Object | None:
         return self._workloads[kind].get(namespace, name)
+
+
+def _selected(selector: LabelSelector, pods: list[Pod]) -> tuple[list[Pod], list[OwnerReference]]:
+    """The pods that a selector selects, and who controls them, each once."""
+    found = [pod for pod in pods if selector.matches(pod.metadata.labels)]
+    owners = {owner.uid: owner for pod in found if (owner := controller_of(pod)) is not None}
+    return found, list(owners.values())
 
 
 def _health(pod: Pod) -> tuple[bool, bool, object]:

@@ -41,7 +41,7 @@ class EndpointSliceController(MembersController):
         mine = f"{MANAGED_BY}={MANAGER},{SERVICE_NAME}={key.name}"
         listed = await self._client.list(ENDPOINT_SLICES, key.namespace, labels=mine)
         present = [each for each in listed.items if isinstance(each, EndpointSlice)]
-        pods = self._pods_of(key)
+        pods = await self._pods_of(key)
         wanted = await beside(service, pods, _plan, service, pods, present)
         try:
             for made in wanted.create:

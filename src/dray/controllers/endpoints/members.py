@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import AsyncIterator, Callable
 from typing import Any, ParamSpec, TypeVar
 
 from dray.api.generated.core import Pod, Service
@@ -19,6 +20,10 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+AT_ONCE = 1_000
+"""Pods that are looked up before others get a turn of the loop."""
+
+
 class MembersController(QueueController[ObjectName]):
     """Looks at a Service when it changes, and when a pod that it selects does."""
 
@@ -30,6 +35,8 @@ class MembersController(QueueController[ObjectName]):
         """By namespace and Service: pods in namespaces without Services cost nothing."""
         self._members: dict[ObjectName, dict[str, None]] = {}
         """Names of the pods of each Service."""
+        self._unread: set[ObjectName] = set()
+        """Services whose pods have yet to be looked for among those that were there before them."""
         self._pods.add_index(BY_NAMESPACE, in_namespace)
         self._services.on_change(self._on_service)
         self._pods.on_change(self._on_pod)
@@ -42,15 +49,13 @@ class MembersController(QueueController[ObjectName]):
         if new is None or not has_selector(new):
             self._selectors.get(key.namespace, {}).pop(key.name, None)
             self._members.pop(key, None)
+            self._unread.discard(key)
         else:
             selectors = self._selectors.setdefault(key.namespace, {})
             if selectors.get(key.name) != new.spec.selector:
                 selectors[key.name] = new.spec.selector
-                self._members[key] = {
-                    pod.metadata.name: None
-                    for pod in self._pods.by_index(BY_NAMESPACE, key.namespace)
-                    if _selects(new.spec.selector, pod)
-                }
+                self._members[key] = {}
+                self._unread.add(key)
         self.queue.add(key)
 
     def _on_pod(self, old: Pod | None, new: Pod | None) -> None:
@@ -68,10 +73,25 @@ class MembersController(QueueController[ObjectName]):
                 del members[pod.metadata.name]
                 self.queue.add(key)
 
-    def _pods_of(self, key: ObjectName) -> list[Pod]:
-        """The pods of a Service."""
-        found = (self._pods.get(key.namespace, name) for name in self._members.get(key, ()))
-        return [pod for pod in found if pod is not None]
+    async def _pods_of(self, key: ObjectName) -> list[Pod]:
+        """The pods of a Service, looked up a part at a time."""
+        while key in self._unread:
+            self._unread.discard(key)
+            members, selector = self._members[key], self._selectors[key.namespace][key.name]
+            there = [pod.metadata.name for pod in self._pods.by_index(BY_NAMESPACE, key.namespace)]
+            async for pod in self._one_by_one(key.namespace, there):
+                if _selects(selector, pod):
+                    members[pod.metadata.name] = None
+        return [pod async for pod in self._one_by_one(key.namespace, list(self._members.get(key, ())))]
+
+    async def _one_by_one(self, namespace: str, names: list[str]) -> AsyncIterator[Pod]:
+        """Pods as they are when it is their turn."""
+        for number, name in enumerate(names, 1):
+            pod = self._pods.get(namespace, name)
+            if pod is not None:
+                yield pod
+            if number % AT_ONCE == 0:
+                await asyncio.sleep(0)
 
 
 async def beside(service: Service, pods: list[Pod], work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:

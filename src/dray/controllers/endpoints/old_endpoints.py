@@ -41,7 +41,7 @@ class EndpointsController(MembersController):
             if old is not None and old.metadata.labels.get(MANAGED_BY) == MANAGER:
                 await delete_exactly(self._client, ENDPOINTS, old)
             return
-        pods = self._pods_of(key)
+        pods = await self._pods_of(key)
         new = await beside(service, pods, _wanted, service, pods, old)
         try:
             if old is None:
