@@ -190,3 +190,55 @@ def test_a_driver_in_go_publishes_and_reports_in_protobuf(server: LiveServer, na
     assert reported["status"]["devices"][0]["data"] == {"uuid": "u"}
     assert reported["status"]["allocation"]["devices"]["results"][0]["device"] == "gpu-0"
     server.request("DELETE", f"{base}/resourceslices/{published['metadata']['name']}")
+
+
+RULE: dict[str, Any] = {
+    "deviceSelector": {
+        "driver": "gpu.example.com",
+        "deviceClassName": "c",
+        "selectors": [{"cel": {"expression": "true"}}],
+    },
+    "taint": {"key": "k", "effect": "None", "description": "why", "data": {"a": 1}, "evictionsPerSecond": 3},
+}
+TAINT = {"key": "k", "value": "v", "effect": "NoSchedule", "timeAdded": "2026-01-01T00:00:00Z"}
+TAINTED = {"taints": [TAINT | {"description": "why"}]}
+
+
+def written_back(server: LiveServer, api_version: str, kind: str, path: str, spec: dict[str, Any]) -> Any:
+    """The spec after somebody who speaks protobuf has read the object, and written it with another label."""
+    made = server.request(
+        "POST", path.rpartition("/")[0], {"metadata": {"name": path.rpartition("/")[2]}, "spec": spec}
+    )
+    assert made.code == 201, made.body
+    for _ in range(20):  # a controller may write the rule's status meanwhile
+        read = server.request("GET", path, Accept=MEDIA)
+        assert (read.code, read.headers["Content-Type"]) == (200, MEDIA)
+        value = read.json
+        value["metadata"]["labels"] = {"changed": "yes"}
+        done = server.request("PUT", path, wrap(api_version, kind, value), MEDIA)
+        if done.code != 409:
+            break
+    assert (done.code, done.json["metadata"]["labels"]) == (200, {"changed": "yes"})
+    return done.json["spec"]
+
+
+@pytest.mark.parametrize("version", ["v1", "v1beta2", "v1alpha3"])
+def test_a_rule_keeps_what_protobuf_cannot_say(server: LiveServer, version: str) -> None:
+    path = f"/apis/resource.k8s.io/{version}/devicetaintrules/kept-{version}"
+    spec = written_back(server, f"resource.k8s.io/{version}", "DeviceTaintRule", path, RULE)
+    assert spec["deviceSelector"] == RULE["deviceSelector"], "else it would taint every device of the driver"
+    assert {name: spec["taint"][name] for name in RULE["taint"]} == RULE["taint"]
+
+
+def test_a_slice_keeps_what_protobuf_cannot_say(server: LiveServer) -> None:
+    spec = {
+        "driver": "kept.example.com",
+        "pool": {"name": "p", "generation": 1, "resourceSliceCount": 2},
+        "allNodes": True,
+    }
+    path = "/apis/resource.k8s.io/v1/resourceslices/kept"
+    tainted = spec | {"devices": [{"name": "d", **TAINTED}]}
+    assert written_back(server, "resource.k8s.io/v1", "ResourceSlice", path, tainted)["devices"] == tainted["devices"]
+    whole = spec | {"taints": [{"device": "d", "taint": TAINT}]}
+    path = "/apis/resource.k8s.io/v1/resourceslices/kept-taints"
+    assert written_back(server, "resource.k8s.io/v1", "ResourceSlice", path, whole)["taints"] == whole["taints"]

@@ -7,9 +7,12 @@ import json
 import random
 from typing import Any
 
+import msgspec
 import pytest
 
 from dray.api import schema
+from dray.api.resource import DeviceTaint, DeviceTaintSelector
+from dray.server.bodies import unsaid
 from dray.server.protobuf import read, tables, write
 from dray.server.protobuf.tables import Field
 from served_kinds import TYPED
@@ -20,6 +23,15 @@ OWN_FIELDS = {
     "ResourceSliceSpec": {"taints"},
 }
 """What has no number: our own additions, and what was there before numbers were published."""
+
+
+def test_what_has_no_number_is_kept_when_a_client_that_does_not_see_it_writes_the_object() -> None:
+    def names(fields: tuple[str, ...], struct: type[msgspec.Struct]) -> set[str]:
+        known = {field.name: field.encode_name for field in msgspec.structs.fields(struct)}
+        return {known[name] for name in fields}
+
+    assert names(unsaid.TAINT_FIELDS, DeviceTaint) == OWN_FIELDS["DeviceTaint"]
+    assert names(unsaid.SELECTOR_FIELDS, DeviceTaintSelector) == OWN_FIELDS["DeviceTaintSelector"]
 
 
 def all_messages() -> set[str]:

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TypeVar
 
 from dray.api import codec
 from dray.api.idle_fields import idle_fields
 from dray.api.meta import DeleteOptions, Object
 from dray.api.status import ApiError
+from dray.api.wire import MEDIA_TYPE as PROTOBUF
 from dray.custom.kinds import CustomKind
 from dray.process.http import Request, Response, Stream
 from dray.server import errors
@@ -23,6 +25,7 @@ from dray.server.bodies import body, options
 from dray.server.bodies.options import ListOptions, WriteOptions
 from dray.server.bodies.owner_references import without_duplicates
 from dray.server.bodies.request_namespace import check_namespace, in_namespace
+from dray.server.bodies.unsaid import with_unsaid
 from dray.server.engine import Call, Engine
 from dray.server.patch.formats import APPLY_PATCH
 from dray.server.routes import Route
@@ -137,7 +140,9 @@ async def update(engine: Engine, request: Request, call: Call) -> Response:
     writes.current(engine, call)
     conditional_updates.check(call.route, obj)
     meta = obj.metadata
-    record = await writes.update(engine, call, lambda _: obj, expected=meta.resource_version, uid=meta.uid)
+    in_protobuf = body.media_type(request.header("content-type")) == PROTOBUF
+    change = partial(with_unsaid, new=obj) if in_protobuf else lambda _: obj
+    record = await writes.update(engine, call, change, expected=meta.resource_version, uid=meta.uid)
     return form.one(record)
 
 
