@@ -86,7 +86,7 @@ def parse_large_list(data: bytes) -> LargeList | None:
         written = memoryview(items)
         start = data.find(written[:LARGE])
         documents = _parse_json((data[:start] + b"[]" + data[start + written.nbytes :]).decode())
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     if not documents:
         return None
