@@ -7,9 +7,11 @@ import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
+import pytest
+
 from dray.api.custom import CustomObject
 from dray.api.meta import Object, ObjectMeta
-from dray.api.registry import Kind
+from dray.api.registry import Kind, by_kind
 from dray.api.status import ApiError
 from dray.custom.kinds import DEFINITIONS
 from dray.server.custom.upkeep import LOOK_AGAIN_SECONDS, keep_definitions
@@ -17,16 +19,21 @@ from dray.server.local import LocalClient
 from dray.server.objects import with_metadata
 from local_server import LocalServer, local_server, typed
 
-GROUP = "example.com"
+GROUP, CLUSTERS = "example.com", "cluster.open-cluster-management.io"
 WIDGETS = Kind(GROUP, "Widget", "widgets", "widget", namespaced=True, versions=("v1",))
 
 
-def definition() -> Object:
-    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}
-    names = {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"}
-    spec = {"group": GROUP, "scope": "Namespaced", "names": names, "versions": [version]}
+def definition(of: Kind = WIDGETS) -> Object:
+    schema = {"openAPIV3Schema": {"type": "object"}}
+    versions = [{"name": of.versions[0], "served": True, "storage": True, "schema": schema}]
+    names = {"plural": of.plural, "singular": of.singular, "kind": of.kind, "listKind": f"{of.kind}List"}
+    scope = "Namespaced" if of.namespaced else "Cluster"
     kind = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}
-    return typed({**kind, "metadata": {"name": f"widgets.{GROUP}"}, "spec": spec})
+    approved = {"api-approved.kubernetes.io": "unapproved, for a test"}
+    meta = {"name": f"{of.plural}.{of.group}", "annotations": approved}
+    return typed(
+        {**kind, "metadata": meta, "spec": {"group": of.group, "scope": scope, "names": names, "versions": versions}}
+    )
 
 
 def widget(name: str, *finalizers: str) -> CustomObject:
@@ -77,6 +84,29 @@ async def test_objects_of_a_definition_that_comes_after_another_stay() -> None:
         for _ in range(3):
             await server.clock.advance(LOOK_AGAIN_SECONDS)
         assert await names_of(admin) == ["held", "new"]
+
+
+@pytest.mark.parametrize(
+    "kind", [by_kind("resource.k8s.io/v1", "ResourceClaim"), by_kind(f"{CLUSTERS}/v1", "ManagedCluster")]
+)
+async def test_the_end_of_a_definition_of_a_built_in_kind_is_not_the_end_of_its_objects(kind: Kind) -> None:
+    async with world() as (_, admin):
+        manifest: dict[str, Any] = {"apiVersion": kind.api_version_of(kind.versions[0]), "kind": kind.kind}
+        manifest["metadata"] = {"name": "mine"}
+        if kind.namespaced:
+            manifest["metadata"]["namespace"] = "default"
+            request = {"name": "one", "exactly": {"deviceClassName": "gpu"}}
+            manifest["spec"] = {"devices": {"requests": [request]}}
+        await admin.create(typed(manifest))
+        await admin.create(definition(kind))
+        await admin.delete(DEFINITIONS, "", f"{kind.plural}.{kind.group}")
+
+        async def gone() -> bool:
+            return not (await admin.list(DEFINITIONS)).items
+
+        await until(gone)
+        (found,) = (await admin.list(kind)).items
+        assert (found.metadata.name, found.metadata.deletion_timestamp) == ("mine", None)
 
 
 async def test_a_definition_that_comes_after_another_is_emptied_when_it_goes() -> None:

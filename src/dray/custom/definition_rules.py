@@ -8,7 +8,6 @@ from typing import Any, TypeAlias
 
 from msgspec.structs import replace
 
-from dray.api import registry
 from dray.api.field import duplicate, forbidden, invalid, required, too_many
 from dray.api.generated.apiextensions import (
     CustomResourceColumnDefinition,
@@ -25,6 +24,7 @@ from dray.cel import Postponed
 from dray.cel.allowance import More
 from dray.custom import schema_rules
 from dray.custom.definition import schema_of
+from dray.custom.kinds import is_built_in
 from dray.custom.names import CLEANUP, is_established, with_accepted_names, with_stored_version
 from dray.custom.paths import steps_of
 from dray.custom.rules import Run
@@ -129,7 +129,7 @@ def _warnings(definition: CustomResourceDefinition) -> list[str]:
     found = dict.fromkeys(name for version in definition.spec.versions for name in unknown_formats(schema_of(version)))
     told = [f'unrecognized format "{name}"' for name in found]
     spec = definition.spec
-    if registry.by_resource(spec.group, spec.names.plural) is not None:
+    if is_built_in(definition):
         told.append(f"{spec.names.kind} is built in: the definition is stored and has no effect")
     return told
 

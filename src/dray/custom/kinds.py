@@ -25,6 +25,12 @@ _STATUS_VERBS = ("get", "patch", "update")
 _NAME = re.compile(r"v([1-9][0-9]*)(?:(alpha|beta)([1-9][0-9]*))?")
 
 
+def is_built_in(definition: CustomResourceDefinition) -> bool:
+    """Whether dray serves the resource by itself, so that the definition, and its end, change nothing about it."""
+    spec, accepted = definition.spec, definition.status.accepted_names
+    return any(registry.by_resource(spec.group, plural) is not None for plural in (spec.names.plural, accepted.plural))
+
+
 class CustomKind(Kind, frozen=True, dict=True, eq=False, kw_only=True):
     """One version of a custom resource. A definition that changes gives new instances."""
 
@@ -119,9 +125,7 @@ def served_kind(definition: CustomResourceDefinition) -> Kind | None:
     """
     spec, names = definition.spec, definition.status.accepted_names
     versions = sorted((version.name for version in spec.versions if version.served), key=version_order)
-    if not versions or not is_established(definition):
-        return None
-    if registry.by_resource(spec.group, names.plural) is not None:
+    if not versions or not is_established(definition) or is_built_in(definition):
         return None
     return Kind(spec.group, names.kind, names.plural, names.singular, spec.scope == NAMESPACED, (versions[0],))
 

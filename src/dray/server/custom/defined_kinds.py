@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from dray.api import registry
 from dray.api.generated.apiextensions import CustomResourceDefinition
-from dray.custom.kinds import DEFINITIONS, CustomKind, kinds_of
+from dray.custom.kinds import DEFINITIONS, CustomKind, is_built_in, kinds_of
 from dray.custom.names import is_established
 from dray.server.indexes.followed import Followed
 from dray.store import Key, Store
@@ -58,10 +57,7 @@ class DefinedKinds:
         self.generation += 1
 
     def _made(self, definition: CustomResourceDefinition) -> list[CustomKind]:
-        names = definition.status.accepted_names
-        if not is_established(definition) or registry.by_resource(definition.spec.group, names.plural) is not None:
-            return []
-        return kinds_of(definition)
+        return kinds_of(definition) if is_established(definition) and not is_built_in(definition) else []
 
 
 def _says_the_same(new: CustomResourceDefinition, old: CustomResourceDefinition) -> bool:

@@ -10,7 +10,7 @@ from dray.api.conditions import with_condition
 from dray.api.generated.apiextensions import CustomResourceDefinition
 from dray.api.meta import DeleteOptions, Object
 from dray.api.registry import Kind
-from dray.custom.kinds import DEFINITIONS
+from dray.custom.kinds import DEFINITIONS, is_built_in
 from dray.custom.names import CLEANUP, has_all_names, terminating, with_accepted_names
 from dray.process.clock import Clock
 from dray.process.tasks import cancel_all
@@ -76,12 +76,13 @@ async def _settle_names(engine: Engine, defined: DefinedKinds, name: str) -> Non
 async def _empty(engine: Engine, definition: CustomResourceDefinition, clock: Clock) -> None:
     """Deletes all objects of a resource, waits until they are gone, and then lets the definition go.
 
-    Ends when somebody else has let it go: what is there then belongs to the next definition of that name.
+    Ends when somebody else has let it go: what is there then belongs to the next definition of that name. Objects of a
+    built-in kind never belonged to a definition.
     """
     said = False
     while _is_going(engine, definition):
         try:
-            if await _delete_all(engine, definition):
+            if is_built_in(definition) or await _delete_all(engine, definition):
                 break
             if not said:
                 said = True
