@@ -244,3 +244,19 @@ def test_a_watch_ends_what_is_there_with_a_bookmark_if_it_may_send_some(server: 
 )
 def test_watches_by_path(server: LiveServer, method: str, path: str, code: int) -> None:
     assert server.request(method, path, {} if method == "POST" else None).code == code
+
+
+@pytest.mark.parametrize(("revision", "code"), [("", 201), ("0", 201), ("5", 400)])
+def test_what_is_new_has_no_revision_yet(server: LiveServer, namespace: str, revision: str, code: int) -> None:
+    made = {"metadata": {"name": f"new-{revision}".rstrip("-"), "resourceVersion": revision}}
+    answer = server.request("POST", f"/api/v1/namespaces/{namespace}/configmaps", made)
+    assert (answer.code, "resourceVersion should not be set" in answer.json.get("message", "")) == (code, code == 400)
+
+
+def test_a_connection_that_ends_with_its_watch_says_so(server: LiveServer) -> None:
+    connection = server.connect()
+    path = f"{CLASSES}?watch=true&timeoutSeconds=1&resourceVersion=0"
+    connection.request("GET", path, headers={"Authorization": f"Bearer {server.token}"})
+    answer = connection.getresponse()
+    assert (answer.headers["Transfer-Encoding"], answer.headers["Connection"]) == ("chunked", "close")
+    connection.close()

@@ -108,6 +108,8 @@ async def create(engine: Engine, request: Request, call: Call) -> Response:
         data = await engine.beside(call, codec.encode, reply) if call.is_large else codec.encode(reply)
         return Response(201, data)
     obj = await _read(engine, request, call, lambda: _decoded(request, call, given))
+    if obj.metadata.resource_version not in ("", "0"):
+        raise errors.bad_request("resourceVersion should not be set on objects to be created")
     return form.one(await writes.create(engine, call, obj), code=201)
 
 

@@ -71,9 +71,9 @@ class Writing:
                 self.close()
 
     async def _send_stream(self, stream: Stream, chunked: bool) -> None:
-        """Writes a stream in chunks, or, for HTTP/1.0, which has none, up to the end of the connection."""
+        """Writes a stream in chunks, or, for HTTP/1.0, which has none, as it is. Its head says that it is the last."""
         framing, end = ("Transfer-Encoding: chunked", b"0\r\n\r\n") if chunked else ("Connection: close", b"")
-        self._write(head_bytes(200, stream.content_type, stream.headers, framing, False))
+        self._write(head_bytes(200, stream.content_type, stream.headers, framing, chunked))
         try:
             async for chunk in stream.chunks:
                 await self._write_chunk(chunk, chunked)
