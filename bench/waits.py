@@ -118,8 +118,8 @@ def run(nodes: int = NODES, pods: int = PODS) -> dict[str, Any]:
             uvloop.run(everything_at_once(server, "more"))
             results["longest_turn_ms"] = round(longest_turn(turns, since), 1)
         with Dray(command, state, until="nodes ") as server:
-            time.sleep(2)
             results["up_again_seconds"] = round(server.seconds, 2)
+            server.settle()
             results["memory_again_mib"] = round(server.memory() / 2**20, 1)
             times = uvloop.run(everything_at_once(server, "and-more"))
             results["small_get_p50_ms"] = round(times[len(times) // 2], 1)

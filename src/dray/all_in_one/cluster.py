@@ -120,7 +120,7 @@ class Cluster:
         try:
             await self._start_components()
         finally:
-            self.instance.store.sweep.release()
+            self.instance.store.sweep.release(asyncio.get_running_loop().call_soon)
 
     async def _start_components(self) -> None:
         run = self._supervisor.start

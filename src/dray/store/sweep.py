@@ -54,9 +54,10 @@ class Sweep:
         """No sweep begins until `release`: what was read at a start is looked at by everybody first."""
         self._is_held = True
 
-    def release(self) -> None:
-        """The next write may begin one."""
+    def release(self, call_soon: CallSoon) -> None:
+        """One may begin, and does if enough was read."""
         self._is_held = False
+        self.wrote(0, call_soon)
 
     def close(self) -> None:
         """What is not packed yet is left as it is."""

@@ -179,6 +179,5 @@ def test_while_it_is_held_none_begins_and_what_was_written_counts() -> None:
     sweep.hold()
     sweep.wrote(EACH_BYTES, loop.call_soon)
     assert not loop.due
-    sweep.release()
-    sweep.wrote(0, loop.call_soon)
+    sweep.release(loop.call_soon)
     assert len(loop.due) == 1
