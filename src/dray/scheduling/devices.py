@@ -22,7 +22,7 @@ from dray.api.references import full_name
 from dray.api.resource import AllocationResult, ResourceClaim
 from dray.api.resource.allocated_node import allocated_node
 from dray.api.resource.toleration import is_tolerated
-from dray.scheduling.claims import is_in_reach
+from dray.scheduling.claims import find_claims, is_in_reach
 from dray.scheduling.cluster import Cluster
 from dray.scheduling.device_readiness import find_unready
 from dray.scheduling.extended_claim import ExtendedClaim
@@ -150,7 +150,7 @@ class PodDevices:
         if self.is_out_of_reach(node):
             return OUT_OF_REACH
         nominations = self._cluster.nominations
-        if self.pending and nominations and nominations.keep_devices(self._pod, node.name):
+        if self.pending and nominations and nominations.keep_devices(self._pod, node.name, self._has_devices):
             return _KEPT
         answer = self._ask(node.name)
         match answer:
@@ -169,6 +169,19 @@ class PodDevices:
             case Failed(error=error):
                 return ClaimsUnjudgeable(error)
         return answer
+
+    def _has_devices(self, other: PodInfo) -> bool:
+        """Whether all claims of another pod are allocated: it may wait for its node, but for no devices there."""
+        pod = other.pod
+        found = find_claims(pod, self._cluster.find_claim)
+        claims = list(found.claims)
+        if other.extended:
+            told = pod.status.extended_resource_claim_status
+            extended = self._cluster.find_claim(pod.metadata.namespace, told.resource_claim_name) if told else None
+            if extended is None:
+                return False
+            claims.append(extended)
+        return found.problem is None and all(claim.status.allocation is not None for claim in claims)
 
     def is_out_of_reach(self, node: NodeInfo) -> bool:
         """Whether what a claim has cannot be used on a node. If nobody uses the claim, it is in the way there."""

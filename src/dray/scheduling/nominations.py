@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 from dray.scheduling.node_table import NodeTable
@@ -26,15 +26,19 @@ class Nominations:
     def __contains__(self, uid: str) -> bool:
         return uid in self._by_uid
 
-    def keep_devices(self, pod: PodInfo, node: str) -> bool:
-        """Whether somebody as important as a pod, or more, waits for devices of a node.
+    def keep_devices(self, pod: PodInfo, node: str, has_devices: Callable[[PodInfo], bool]) -> bool:
+        """Whether somebody as important as a pod, or more, waits for devices of a node and has not got them yet.
 
         They come free one after the other. If others took the first of them, whoever needs several would make pods go
         without end. What is left is given away when those who wait have theirs.
         """
         uid, priority = pod.pod.metadata.uid, pod.pod.spec.priority or 0
         return any(
-            where == node and each != uid and one.wants_devices and (one.pod.spec.priority or 0) >= priority
+            where == node
+            and each != uid
+            and one.wants_devices
+            and (one.pod.spec.priority or 0) >= priority
+            and not has_devices(one)
             for each, (one, where) in self._by_uid.items()
         )
 

@@ -85,7 +85,7 @@ def tell_node(reason: NodeReason) -> str:
         case reasons.ClaimOutOfReach():
             return "resourceclaim not available on the node"
         case reasons.DevicesKept():
-            return "node(s) keep their devices for more important pods that others make room for"
+            return "node(s) keep their devices for other pods that wait for them, as important or more"
         case reasons.DevicesLacking(problems):
             return f"{DOES_NOT_FIT}: {'; '.join(problems)}" if problems else DOES_NOT_FIT
         case reasons.SearchTimedOut(node):

@@ -218,12 +218,23 @@ def test_devices_that_come_free_one_by_one_are_kept_for_who_waits_for_them() -> 
     assert chosen_node(here, high("low", priority=1, claims=("one",))) == "b", "one is free on both"
     here.set_claim(None, claim("more", status=allocated("gpu-1", "b")))
     kept = refusal(here, high("low", priority=1, claims=("one",)))
-    assert "1 node(s) keep their devices for more important pods that others make room for" in tell(kept)
+    assert "1 node(s) keep their devices for other pods that wait for them, as important or more" in tell(kept)
     assert chosen_node(here, high("higher", priority=20, claims=("one",))) == "a"
     here.set_claim(claim("held", status=allocated("gpu-1", "a")), None)
     assert chosen_node(here, wanted) == "a"
     here.nominations.drop("uid-high")
     assert chosen_node(here, high("low", priority=1, claims=("one",))) == "a"
+
+
+@pytest.mark.req("4381-10")
+def test_who_has_its_devices_already_keeps_no_others_on_its_node() -> None:
+    here = cluster(node("a"), resource_slice("a", "gpu-0", "gpu-1"), device_class(), claim("one"), claim("held"))
+    waiting = high(cpu="1", claims=("held",))
+    here.nominations.set(read_pod(waiting), "a")
+    assert "keep their devices" in tell(refusal(here, high("low", priority=1, claims=("one",))))
+    user = {"resource": "pods", "name": waiting.metadata.name, "uid": waiting.metadata.uid}
+    here.set_claim(claim("held"), claim("held", status={**allocated("gpu-0", "a"), "reservedFor": [user]}))
+    assert chosen_node(here, high("low", priority=1, claims=("one",))) == "a", "a volume is still being made for it"
 
 
 def test_room_that_another_was_promised_is_not_promised_twice() -> None:
