@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -78,7 +79,9 @@ def preview_rules(
     then = forecast(after, now)
     leaving = {ref: one for ref, one in then.evictions.items() if not names.isdisjoint(one.rules)}
     published = [device.id for name in sorted(names) for device in after.selected_devices(name)]
-    used, users = _holding(snapshot, frozenset(published), rules)
+    holding = list(_holding(snapshot, frozenset(published), rules))
+    used = {device for one in holding for device in one.devices}
+    users = {user for one in holding for user in one.users}
     evicts = bool(rules) and rules[0].spec.taint.effect == EFFECT_NO_EXECUTE
     rates = {rule.spec.taint.evictions_per_second or DEFAULT_EVICTIONS_PER_SECOND for rule in rules}
     told_pods = _tell_pods(after, leaving, now)
@@ -87,6 +90,7 @@ def preview_rules(
         notes=(
             *told_pods.notes,
             *(_tell_rate(rates, len(leaving)) if evicts and not drains and len(rules) == 1 else ()),
+            *(_tell_unused(snapshot, holding, leaving) if evicts else ()),
         ),
         taints=tuple(dict.fromkeys(taint_text(rule.spec.taint) for rule in rules)),
         rules=tuple(rule.metadata.name for rule in rules),
@@ -186,12 +190,17 @@ def _tell_pods(after: Snapshot, leaving: Mapping[ObjectRef, Eviction], now: date
     )
 
 
+class _Holder(NamedTuple):
+    """A claim, those of its devices that the rules reach, published or named (SVS-23), and the pods that use it."""
+
+    claim: ResourceClaim
+    devices: list[DeviceId]
+    users: set[str]
+
+
 def _holding(
     snapshot: Snapshot, published: Collection[DeviceId], rules: Sequence[DeviceTaintRule]
-) -> tuple[set[DeviceId], set[str]]:
-    """Devices that the rules reach and claims use, published or named (SVS-23), and the pods that use them."""
-    used: set[DeviceId] = set()
-    users: set[str] = set()
+) -> Iterator[_Holder]:
     for claim in snapshot.objects(ResourceClaim):
         mine = [
             device
@@ -199,11 +208,23 @@ def _holding(
             if device in published or any(names_device(rule, device) for rule in rules)
         ]
         if mine:
-            used.update(mine)
-            users.update(f"{claim.metadata.namespace}/{consumer.name}" for consumer in claim.status.reserved_for)
+            users = {f"{claim.metadata.namespace}/{consumer.name}" for consumer in claim.status.reserved_for}
             if shared := set(shared_by(claim)):
                 users.update(full_name(pod) for pod in snapshot.objects(Pod) if group_of(pod) in shared)
-    return used, users
+            yield _Holder(claim, mine, users)
+
+
+def _tell_unused(snapshot: Snapshot, holding: Iterable[_Holder], leaving: Iterable[ObjectRef]) -> Iterator[str]:
+    """Only a pod that has a node can be told to leave: what others hold stays held, however long one waits."""
+    placed = {str(ref) for ref in leaving}  # files may leave pods out
+    placed.update(full_name(pod) for pod in snapshot.objects(Pod) if pod.spec.node_name)
+    idle = [one for one in holding if placed.isdisjoint(one.users)]
+    if idle:
+        claims = wording.names(sorted(full_name(one.claim) for one in idle), 5)
+        verb, whose = ("stays", "it") if len(idle) == 1 else ("stay", "them")
+        waiting = sorted(set().union(*(one.users for one in idle)))
+        users = f" (reserved for {wording.names(waiting, 5)})" if waiting else ""
+        yield f"{claims} {verb} allocated{users}: nobody who uses {whose} is on a node, to be told to leave"
 
 
 def _held_alone(snapshot: Snapshot) -> set[DeviceId]:

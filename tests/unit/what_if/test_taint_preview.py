@@ -96,6 +96,25 @@ def test_pods_with_owner_priority_budget_and_new_places() -> None:
     assert "Evicts 1 pod" in tell(found, is_done=True)
 
 
+@pytest.mark.req("5055-104")
+def test_what_is_held_without_a_pod_that_can_be_told_to_leave_is_said() -> None:
+    waiting = worker("p", "")
+    snapshot = cluster(
+        held(claim("a"), "node-1", "gpu-0", pods=("p",)),
+        held(claim("b"), "node-1", "gpu-1"),
+        held(claim("c"), "node-2", "gpu-0", pods=("q",)),
+        waiting,
+        worker("q", "node-2"),
+    )
+    found = look(snapshot, node="node-1")
+    assert (found.held, found.pods) == (2, ())
+    assert found.notes == (
+        "ml/a, ml/b stay allocated (reserved for ml/p): nobody who uses them is on a node, to be told to leave",
+    )
+    assert look(snapshot, node="node-2").notes == ()
+    assert look(snapshot, effect="NoSchedule", node="node-1").notes == (), "nobody leaves, whoever is there"
+
+
 @pytest.mark.parametrize(
     ("allowed", "said"), [(-1, "0 of 2"), (0, "0 of 2"), (1, "1 of 2"), (2, "2 of 2"), (5, "2 of 2")]
 )
