@@ -5,6 +5,7 @@ The full view is spread over several objects (5055-131, 5027-49); this is the on
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,12 +14,12 @@ import typer
 from dray.cli import completion, component, inputs, live, output, tables
 from dray.cli.device_table import device_table
 from dray.cli.names import node_option
+from dray.cli.pool_notes import bad_pools, tell_bad_pools, tell_unpublished
 from dray.prose import wording
 
 if TYPE_CHECKING:
     from dray.scheduling.device_states import DeviceState
     from dray.snapshot import Snapshot
-    from dray.tracker import PoolView
 
 
 class Format(StrEnum):
@@ -66,14 +67,16 @@ def _print_text(snapshot: Snapshot, devices: list[DeviceState], *, is_wide: bool
         tables.print_table(*device_table(devices, is_wide=is_wide))
     else:
         print("No devices.")
-    for pool in _bad_pools(snapshot):
-        print(f"Devices of pool {pool.driver}/{pool.name} do not count: {pool.problem}")
+    for note in (*tell_bad_pools(bad_pools(snapshot.pools())), *_tell_unpublished(snapshot)):
+        print(note)
     for problem in snapshot.problems():
         print(f"{problem.kind} {problem.name} passes over {wording.count(problem.count, 'device')}: {problem.message}")
 
 
-def _bad_pools(snapshot: Snapshot) -> list[PoolView]:
-    return [pool for pool in snapshot.pools() if pool.problem is not None]
+def _tell_unpublished(snapshot: Snapshot) -> Iterator[str]:
+    from dray.api.resource import ResourceClaim
+
+    return tell_unpublished(snapshot.objects(ResourceClaim), snapshot.device_states())
 
 
 def _to_dict(snapshot: Snapshot, devices: list[DeviceState]) -> dict[str, Any]:
@@ -81,7 +84,7 @@ def _to_dict(snapshot: Snapshot, devices: list[DeviceState]) -> dict[str, Any]:
         "devices": [_device_to_dict(state) for state in devices],
         "unusablePools": [
             {"driver": pool.driver, "pool": pool.name, "problem": pool.problem, "incomplete": pool.incomplete}
-            for pool in _bad_pools(snapshot)
+            for pool in bad_pools(snapshot.pools())
         ],
         "problems": [
             {

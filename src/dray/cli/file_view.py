@@ -13,6 +13,7 @@ from dray.api.resource import ResourceClaim
 from dray.eviction.stop import PLACE
 from dray.scheduling.device_states import DeviceState
 from dray.snapshot import Snapshot
+from dray.tracker import PoolView
 
 T = TypeVar("T", bound=Object)
 
@@ -26,6 +27,10 @@ class FileView:
     def devices(self, node: str = "") -> Iterator[DeviceState]:
         """All devices, by driver, pool and position; or those in reach of a node."""
         return self._snapshot.device_states(node or None)
+
+    def pools(self) -> list[PoolView]:
+        """Every pool, also those that cannot be used; of a pool in parts, each part."""
+        return list(self._snapshot.pools())
 
     def claims(self) -> list[ResourceClaim]:
         """All claims by place."""

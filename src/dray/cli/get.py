@@ -252,11 +252,16 @@ def _print(found: Table, wanted: Wanted) -> None:
 
 
 def _notes(view: Any, wanted: Wanted) -> Iterator[str]:
-    """What is in no row: devices that are of no single node, and that nobody leaves at all."""
+    """What is in no row: devices of no single node, what is not or no longer published, and that nobody leaves."""
     from dray.cli.node_rows import tell_shared
+    from dray.cli.pool_notes import bad_pools, tell_bad_pools, tell_unpublished
 
     if wanted.what is What.NODES and (told := tell_shared(view.devices())):
         yield told
+    if wanted.what in (What.NODES, What.DEVICES):
+        yield from (f"{told}." for told in tell_bad_pools(bad_pools(view.pools(), wanted.node)))
+    if wanted.what in (What.NODES, What.DEVICES) and not wanted.node:
+        yield from (f"{told}." for told in tell_unpublished(view.claims(), view.devices()))
     if wanted.what in (What.NODES, What.DEVICES) and (told := tell_stop(view.place_of_stop())):
         yield f"{told[0].upper()}{told[1:]}."
 

@@ -128,6 +128,8 @@ class NodeItem(Item, frozen=True, kw_only=True):
     blocked_by: dict[BlockWord, int]
     """How many of the blocked devices are so for which reason; each has one."""
     tainted: int
+    unusable_pools: dict[str, str]
+    """Pools of the node whose devices do not count, as `driver/pool`, and why."""
     pods: int
     leaving: int
     """Pods that must leave, and are there still."""
@@ -230,6 +232,7 @@ def nodes(view: LiveView | FileView, wanted: str = "") -> Iterator[NodeItem]:
             blocked=blocked,
             blocked_by=_blocked_by(row.devices),
             tainted=tainted,
+            unusable_pools={f"{one.driver}/{one.name}": one.problem or "" for one in row.unusable},
             pods=row.pods,
             leaving=len(row.leaving),
             standstill=row.standstill,

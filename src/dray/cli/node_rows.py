@@ -11,6 +11,7 @@ from dray.api.nodes import NOT_READY, UNREACHABLE, UNSCHEDULABLE, is_known_unrea
 from dray.api.pods import is_finished
 from dray.api.resource.taint import EFFECT_NO_EXECUTE, EFFECT_NO_SCHEDULE
 from dray.api.taints import taint_text
+from dray.cli.pool_notes import bad_pools
 from dray.controllers.eviction.waiting_condition import is_waiting
 from dray.eviction.budgets import waiting_for
 from dray.eviction.drain import is_drained, is_paused, last_leaves, leaves_by_drain, must_leave
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from dray.cli.file_view import FileView
     from dray.live.cluster_view import LiveView
     from dray.scheduling.device_states import DeviceState
+    from dray.tracker import PoolView
 
 
 _STANDSTILL: Final = {
@@ -77,6 +79,8 @@ class NodeRow(NamedTuple):
     unless the eviction policy does."""
     last_leaves: datetime | None
     """Before when the last of them does not leave; None if that is not known."""
+    unusable: tuple[PoolView, ...] = ()
+    """Pools of the node alone whose devices do not count; there may be none of these, and nothing else tells then."""
     is_gone: bool = False
     is_stopped: bool = False
     """Whoever would evict them was told to stop."""
@@ -163,6 +167,7 @@ def node_rows(view: LiveView | FileView, wanted: str = "") -> Iterator[NodeRow]:
     nodes |= dict.fromkeys(sorted(devices.keys() - nodes.keys() - {""}))
     gone = nodes.keys() - set(view.mentioned_nodes)
     place = view.place_of_stop()
+    unusable = bad_pools(view.pools())
     for name, node in nodes.items():
         if wanted in ("", name):
             there = pods.get(name, [])
@@ -172,4 +177,6 @@ def node_rows(view: LiveView | FileView, wanted: str = "") -> Iterator[NodeRow]:
             waiting = waiting_for(asked, view.budgets()) if asked else {}
             is_gone = node is None and name in gone
             stopped = all_are_stopped(place) or (node is not None and is_drained(node) and is_stopped(place))
-            yield NodeRow(name, node, devices.get(name, []), len(there), leaving, waiting, last, is_gone, stopped)
+            bad = tuple(one for one in unusable if one.node == name)
+            mine = devices.get(name, [])
+            yield NodeRow(name, node, mine, len(there), leaving, waiting, last, bad, is_gone, stopped)

@@ -21,7 +21,7 @@ from dray.live.following import Following
 from dray.reconcile import Clock
 from dray.scheduling.cluster import Cluster
 from dray.scheduling.device_states import DeviceState, DeviceStates, in_reach
-from dray.tracker import Remove, Upsert
+from dray.tracker import PoolView, Remove, Upsert
 
 NEEDED: Final = (SLICES, CLAIMS, NODES, PODS)
 """Without these nobody can tell which devices are free."""
@@ -60,6 +60,10 @@ class LiveView(Following):
         """All devices, by driver, pool and position; or those in reach of a node."""
         found = self._states.devices(self.cluster)
         return in_reach(found, node, self.cluster) if node else found
+
+    def pools(self) -> list[PoolView]:
+        """Every pool, also those that cannot be used; of a pool in parts, each part."""
+        return [part for view in self.cluster.tracker.pools.values() for part in view.each()]
 
     def claims(self) -> list[ResourceClaim]:
         """All claims by place."""

@@ -72,7 +72,8 @@ def test_pools_and_selectors_with_problems() -> None:
     ]
     done = dray("-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
     assert "hot:NoSchedule (driver)" in done.stdout
-    assert "Devices of pool gpu.example.com/n do not count: " in done.stdout
+    assert "gpu.example.com/n is i" in done.stdout
+    assert "; its devices do not count\n" in done.stdout
     assert "DeviceTaintRule r passes over 2 devices: " in done.stdout
 
 

@@ -57,3 +57,33 @@ def test_devices_and_claims_of_a_dump(tmp_path: Path) -> None:
 @pytest.mark.parametrize("words", [("clusters",), ("nodes", "-w"), ("nodes", "--context", "c")])
 def test_what_files_do_not_have(tmp_path: Path, words: tuple[str, ...]) -> None:
     assert get(tmp_path, *SLICES, words=words)[0] == 2
+
+
+INCOMPLETE = (
+    "Pool gpu.example.com/node-1 is incomplete: 1 of 2 slices of generation 1 are there; its devices do not count"
+)
+UNPUBLISHED = "Held by claims, and in no slice any more: node-1/gpu-0 (gpu.example.com)"
+
+
+@pytest.mark.parametrize("devices", [(), (device("gpu-1"),)])
+@pytest.mark.req("SVS-50")
+def test_what_is_missing_is_said_wherever_devices_are_shown(tmp_path: Path, devices: tuple[Manifest, ...]) -> None:
+    """A slice that is gone takes its rows along: without a word, there is nothing left to see."""
+    left = resource_slice("node-1", *devices)
+    left["spec"]["pool"]["resourceSliceCount"] = 2
+    cluster = (node("node-1"), node("node-2"), left, *HELD)
+    for words in (("nodes",), ("devices",)):
+        _, said = get(tmp_path, *cluster, words=words)
+        assert (f"{INCOMPLETE}." in said, f"{UNPUBLISHED}." in said) == (True, True), words
+    said = CliRunner().invoke(app, ["devices", str(tmp_path / "dump.yaml")]).output
+    assert said.splitlines()[-2:] == [INCOMPLETE, UNPUBLISHED]
+    _, told = get(tmp_path, *cluster, words=("nodes", "-o", "json"))
+    by_node = {one["name"]: list(one["unusablePools"]) for one in json.loads(told)["items"]}
+    assert by_node == {"node-1": ["gpu.example.com/node-1"], "node-2": []}
+    _, said = get(tmp_path, *cluster, words=("devices", "--node", "node-2"))
+    assert said == "No devices on node node-2.\n"
+
+
+def test_nothing_is_said_of_what_is_whole(tmp_path: Path) -> None:
+    _, said = get(tmp_path, node("node-1"), *SLICES, *HELD, words=("nodes",))
+    assert len(said.splitlines()) == 2

@@ -77,6 +77,7 @@ def test_items_have_typed_values() -> None:
         unschedulable=False,
         waiting_for_budgets={"ml/api": 1},
         blocked_by={},
+        unusable_pools={},
         last_leaves_not_before=None,
         **numbers,
     )
