@@ -161,6 +161,19 @@ def test_a_driver_that_dies_is_one_root_cause_and_the_rest_is_not_tried(tmp_path
     assert "fell off the bus" in (suite.findtext("system-out") or "")
 
 
+def test_the_report_for_machines_is_whole_though_people_stop_reading(tmp_path: Path) -> None:
+    rules = ("plugin-info", "prepare-allocated-devices")
+    junit = tmp_path / "report.xml"
+    reader, writer = os.pipe()
+    os.close(reader)
+    process = DrayProcess("driver-test", "--command", FAKE_GPU, *chosen(*rules), "--junit", junit, stdout=writer)
+    os.close(writer)
+    process.wait(PATIENCE)
+    suite = ElementTree.parse(junit).getroot()[0]
+    assert [suite.get(name) for name in ("tests", "failures", "skipped")] == ["2", "0", "0"]
+    assert process.returncode == 0
+
+
 def test_errors_of_unprepare_are_not_those_of_prepare(tmp_path: Path) -> None:
     command = fake_gpu_that(tmp_path, "unprepare", "raise ValueError('stuck')")
     rules = ("prepare-allocated-devices", "prepare-is-idempotent", "reuse-without-unprepare")

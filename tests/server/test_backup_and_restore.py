@@ -69,3 +69,15 @@ def test_a_damaged_backup_is_refused_and_leaves_no_database(tmp_path: Path, back
     assert done.returncode == 2
     assert "is damaged" in done.stderr
     assert not (tmp_path / "new" / "data.mdb").exists()
+
+
+@pytest.mark.parametrize("content", [b"", b"no database", bytes(range(256)) * 40])
+def test_what_is_no_backup_is_not_called_a_database_to_be_restored(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "junk").write_bytes(content)
+    for file in (tmp_path / "junk", tmp_path):
+        done = run_dray("restore", file, "--dir", tmp_path / "new")
+        assert done.returncode == 2
+        assert done.stderr.startswith(f"dray: cannot restore {file}: it is ")
+        assert "dray restore" not in done.stderr
+        assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "new" / "data.mdb").exists()

@@ -5,17 +5,19 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
 
 import typer
 
-from dray.cli import completion, output
+from dray.cli import completion, output, terminal
 from dray.prose.wording import count
 
 if TYPE_CHECKING:
     from dray.driver_test import DriverReport, Result, Rule
+
+P = ParamSpec("P")
 
 _MARKS = {"passed": "✔", "failed": "✘", "advice": "!", "skipped": "–"}
 
@@ -81,6 +83,8 @@ def run(
     )
     try:
         told = (_print_result, _print_said) if format_ is output.Format.TEXT else ()
+        if told and junit is not None:  # it is wanted whole, whoever reads on
+            told = (_while_read(_print_result), _while_read(_print_said))
         report = uvloop.run(_until_told_to_stop(session.run(options, chosen, *told)))
     except (SubjectError, StageError, KubeconfigError) as error:
         output.fail(f"{error}.")
@@ -136,6 +140,18 @@ def _print_rules(rules: tuple[Rule, ...]) -> None:
     from dray.cli import tables
 
     tables.print_table(("rule", "level", "what"), [(rule.name, rule.level.value, rule.title) for rule in rules])
+
+
+def _while_read(tell: Callable[P, None]) -> Callable[P, None]:
+    """Tells nothing more once nobody reads it."""
+
+    def told(*what: P.args, **named: P.kwargs) -> None:
+        try:
+            tell(*what, **named)
+        except BrokenPipeError:
+            terminal.read_by_nobody()
+
+    return told
 
 
 def _print_result(result: Result) -> None:

@@ -48,7 +48,7 @@ def main() -> None:
     except extras.MissingExtra as error:
         output.fail(str(error))
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        terminal.read_by_nobody()
         raise SystemExit(1) from None
     except KeyboardInterrupt:
         raise SystemExit(130) from None

@@ -68,7 +68,6 @@ def make(
             found = _try([*command, *source, "-o", "json"])
     if found.code == output.CANNOT or found.answer is None:
         raise typer.Exit(found.code or output.CANNOT)
-    print(shown.text.replace("Nothing was changed. Run again without --dry-run to apply.\n", ""), end="")
     plan = Plan(
         made=str(current_time()),
         cluster="" if files else live.call(_cluster, "plan", kubeconfig=kubeconfig, context=context),
@@ -77,7 +76,8 @@ def make(
         effect=effect_of(found.answer),
         summary=shown.text,
     )
-    _write(file, plan)
+    _write(file, plan)  # before somebody stops reading what is printed
+    print(shown.text.replace("Nothing was changed. Run again without --dry-run to apply.\n", ""), end="")
     print(f"Plan written to {file}; `dray apply {file}` does it if nothing that matters has changed until then.")
     raise typer.Exit(found.code if words[0] == "scale-up" else output.YES)
 

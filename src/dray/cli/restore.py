@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dray.cli import output, server_options
 from dray.files import home
 from dray.prose import wording
+
+if TYPE_CHECKING:
+    from dray.store import Corrupt
 
 
 def run(
@@ -28,8 +31,10 @@ def run(
     With --store etcd=URL,... into etcd, where nothing may be under the prefix. resourceVersions are etcd's then:
     restart whatever has watched before.
     """
-    from dray.store import StoreError, restore
+    from dray.store import Corrupt, StoreError, restore
 
+    if file.is_dir():
+        output.fail(f"cannot restore {file}: it is a directory. Give a file that `dray backup` wrote.")
     etcd = server_options.etcd_address(store, etcd_prefix, (etcd_authority, etcd_certificate, etcd_key))
     if etcd is not None:
         from dray.server.etcd_instance import layout
@@ -37,6 +42,8 @@ def run(
 
         try:
             count = moving.restore(file, etcd, layout(etcd.prefix))
+        except Corrupt as error:
+            output.fail(_tell_damaged(file, error))
         except StoreError as error:
             output.fail(str(error))
         given = {
@@ -53,6 +60,16 @@ def run(
     directory = home.expand(directory)
     try:
         restore(file, directory)
+    except Corrupt as error:
+        output.fail(_tell_damaged(file, error))
     except StoreError as error:
         output.fail(str(error))
     print(f"{file} restored into {directory}. Start with: dray server --dir {directory}")
+
+
+def _tell_damaged(file: Path, error: Corrupt) -> str:
+    """Of a database it would be said to restore a backup: here the backup is what cannot be read."""
+    return (
+        f"cannot restore {file}: it is damaged, or nothing that `dray backup` wrote ({error.problem}). "
+        "Give another backup; nothing was changed."
+    )

@@ -5,6 +5,7 @@ Programs that read what a command prints get every byte of it; people at a termi
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable
 from typing import IO, Any
@@ -23,6 +24,13 @@ def guard() -> None:
 def unguarded(stream: IO[str] | TerminalGuard) -> IO[str]:
     """A stream without its guard: for those who write control sequences of their own, and look after the rest."""
     return stream.raw_terminal if isinstance(stream, TerminalGuard) else stream
+
+
+def read_by_nobody() -> None:
+    """After a BrokenPipeError: what is still written to standard output, and what it holds back, goes nowhere."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
 
 
 def visible_lines(text: str) -> str:
