@@ -14,6 +14,7 @@ import pytest
 from dashboard_visitor import API, Visitor
 from dray.dashboard.access import Caller
 from dray.dashboard.sessions import MOST_OF_ONE, MOST_SESSIONS, MOST_VIEWS, Sessions
+from dray.eviction.told_limit import LIMIT_ANNOTATION
 from dray.process.clock import RealClock
 from dray_process import DrayProcess
 from live_server import LiveServer, running_server
@@ -123,6 +124,44 @@ def test_nothing_is_seen_or_done_with_the_rights_of_the_server(server: LiveServe
     assert [one["name"] for one in seen] == ["default/hidden"]
     assert admin.ask("POST", f"{API}/undo", {"name": "kept"})[0] == 200
     assert server.request("GET", "/apis/resource.k8s.io/v1/devicetaintrules/kept").code == 404
+
+
+@pytest.mark.req("5055-104")
+def test_what_a_driver_asks_for_is_seen_and_confirmed(server: LiveServer) -> None:
+    """Rules and nodes have conditions that tell what is held; the pools of drivers have none."""
+    resource, pods = "/apis/resource.k8s.io/v1", "/api/v1/namespaces/default/pods"
+    limit = {"metadata": {"annotations": {LIMIT_ANNOTATION: "1"}}}
+    merge = "application/merge-patch+json"
+    assert server.request("PATCH", "/api/v1/namespaces/kube-system", limit, merge).code == 200
+    pool = {"name": "n", "generation": 3, "resourceSliceCount": 1}
+    broken = {"key": "x.example.com/broken", "effect": "NoExecute", "timeAdded": "2026-01-01T00:00:00Z"}
+    spec = {"driver": "x.example.com", "nodeName": "n", "pool": pool, "devices": [{"name": "d", "taints": [broken]}]}
+    assert server.request("POST", f"{resource}/resourceslices", {"metadata": {"name": "s"}, "spec": spec}).code == 201
+    asked = {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "c"}}]}}
+    claims = f"{resource}/namespaces/default/resourceclaims"
+    claim = server.request("POST", claims, {"metadata": {"name": "c"}, "spec": asked}).json
+    pod = _pod("user")
+    pod["spec"] |= {"nodeName": "n", "resourceClaims": [{"name": "r", "resourceClaimName": "c"}]}
+    uid = server.request("POST", pods, pod).json["metadata"]["uid"]
+    result = {"request": "r", "driver": "x.example.com", "pool": "n", "device": "d"}
+    user = {"resource": "pods", "name": "user", "uid": uid}
+    claim["status"] = {"allocation": {"devices": {"results": [result]}}, "reservedFor": [user]}
+    assert server.request("PUT", f"{claims}/c/status", claim).code == 200
+    admin = Visitor(server)
+    assert admin.log_in(token=server.token) == 200
+    view = f"{API}/watch?view=rules&once=1"
+    [row] = eventually(lambda: admin.ask("GET", view)[2]["pools"])
+    assert (row["name"], row["pool"], row["pods"]) == ("s", "x.example.com/n", 1)
+    assert "nobody confirmed it" in row["held"]
+    slice_ = {"name": "s", "kind": "slice"}
+    code, _, told = admin.ask("POST", f"{API}/stop", slice_)
+    assert (code, "its driver publishes the taint" in told["error"]) == (422, True)
+    nobody = Visitor(server)
+    assert nobody.log_in(token="nobody-token") == 200
+    assert nobody.ask("GET", view)[2]["pools"] == []
+    assert nobody.ask("POST", f"{API}/confirm", slice_)[0] == 403
+    assert admin.ask("POST", f"{API}/confirm", slice_)[0] == 200
+    eventually(lambda: admin.ask("GET", view)[2]["pools"] == [])
 
 
 def test_without_a_link_everybody_needs_a_token(server: LiveServer) -> None:

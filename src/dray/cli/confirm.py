@@ -86,7 +86,8 @@ def _list(format_: output.Format) -> Any:
         place = await _place(client)
         found = [one async for one in _held(client)]
         if is_guarded := not _is_unguarded(place):
-            found += [_held_pool(pool) for pool in await _unconfirmed_pools(client)]
+            pools = await _unconfirmed_pools(client)
+            found += [Held(f"slice/{pool.slice.metadata.name}", pool.slice, pool.why) for pool in pools]
         untold = await _untold(client) if is_guarded else []
         if format_ is output.Format.JSON:
             output.print_json([{"target": one.target, "why": one.why} for one in found], "HeldList")
@@ -145,13 +146,6 @@ async def _held(client: HttpClient) -> Any:
             told = find_condition(obj.status.conditions, EVICTION_HELD)  # type: ignore[attr-defined]  # rules and nodes have conditions
             if told is not None and told.status == "True" and waits(obj):
                 yield Held(f"{word}/{obj.metadata.name}", obj, told.message)
-
-
-def _held_pool(pool: Unconfirmed) -> Held:
-    """A pool whose driver wants pods to leave that are there."""
-    pods = "1 pod is" if pool.pods == 1 else f"{pool.pods} pods are"
-    why = f"{pods} to leave for what the driver of the pool says ({', '.join(pool.taints)}), and nobody confirmed it"
-    return Held(f"slice/{pool.slice.metadata.name}", pool.slice, why)
 
 
 async def _unconfirmed_pools(client: HttpClient) -> list[Unconfirmed]:

@@ -66,9 +66,12 @@ class Named(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Evicting(Named, frozen=True, forbid_unknown_fields=True):
-    """A rule or a node."""
+    """A rule, a node, or a slice of a pool, which can only be confirmed: its driver publishes the taint."""
 
-    kind: Literal["rule", "node"] = "rule"
+    kind: Literal["rule", "node", "slice"] = "rule"
+
+
+EVICTING: Final = {"rule": kinds.RULES, "node": kinds.NODES, "slice": kinds.SLICES}
 
 
 class Dashboard:
@@ -250,7 +253,7 @@ class Dashboard:
     def _on_evicting(self, change: Callable[[Any, str, Kind], Awaitable[None]]) -> Handler:
         async def handler(session: Session, request: Request) -> Answer:
             meant = _read(request, Evicting)
-            await change(session.caller.writer, meant.name, {"rule": kinds.RULES, "node": kinds.NODES}[meant.kind])
+            await change(session.caller.writer, meant.name, EVICTING[meant.kind])
             return document({})
 
         return handler

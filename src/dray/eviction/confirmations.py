@@ -16,6 +16,7 @@ from typing import Final
 from dray.api.generated.core import Taint
 from dray.api.resource import DeviceTaintRule, ResourceSlice
 from dray.api.resource.pool import PoolKey, pool_of
+from dray.api.resource.taint import EFFECT_NO_EXECUTE
 
 CONFIRM_ANNOTATION: Final = "dray.dev/confirm-evictions"
 
@@ -55,6 +56,12 @@ class PoolConfirmations:
             touched.append(pool)
             self._slices.setdefault(pool, set()).add(name)
         return {pool: pool in self._slices for pool in touched}
+
+
+def has_pods_leave(obj: ResourceSlice) -> bool:
+    """Whether a driver publishes a taint with NoExecute on a slice."""
+    inside = (taint for device in obj.spec.devices for taint in device.taints)
+    return any(taint.effect == EFFECT_NO_EXECUTE for taint in (*inside, *(one.taint for one in obj.spec.taints)))
 
 
 def place_to_confirm(slices: Iterable[ResourceSlice]) -> ResourceSlice:

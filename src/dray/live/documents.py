@@ -13,15 +13,17 @@ from typing import Any, Final, TypeAlias
 from dray.api import kinds
 from dray.api.generated.core import Namespace, Node, Pod
 from dray.api.references import full_name
-from dray.api.resource import DeviceTaintRule, ResourceClaim
+from dray.api.resource import DeviceTaintRule, ResourceClaim, ResourceSlice
 from dray.api.status import ApiError
 from dray.api.times import Time
+from dray.eviction.confirmations import has_pods_leave
 from dray.eviction.stop import PLACE, tell_stop
 from dray.live.hubs import load_fleet
 from dray.live.viewer import Viewer
 from dray.scheduling.device_states import DeviceState
 from dray.views import hub, service, timeline, waiting
 from dray.views.device import Surroundings, device_page
+from dray.what_if.driver_evictions import unconfirmed_pools
 
 MOST_ROWS: Final = 5000
 TIMELINE: Final = timedelta(hours=1)
@@ -53,11 +55,10 @@ async def claims_and_pods(viewer: Viewer, _parameters: Parameters) -> dict[str, 
 
 async def rules(viewer: Viewer, _parameters: Parameters) -> dict[str, Any]:
     """What is out of service."""
-    nodes: list[Node] = list(viewer.of(kinds.NODES))
-    pods: list[Pod] = list(viewer.of(kinds.PODS))
     return {
         "rules": await rule_rows(viewer),
-        "nodes": await asyncio.to_thread(service.node_rows, nodes, pods),
+        "nodes": await node_rows(viewer),
+        "pools": await _pool_rows(viewer),
         "stopped": await _tell_stop(viewer),
         "missing": viewer.missing,
     }
@@ -78,6 +79,26 @@ async def rule_rows(viewer: Viewer) -> list[service.RuleRow]:
     selected = {rule.metadata.name: viewer.cluster.tracker.selected(rule.metadata.name) for rule in found}
     inventory = viewer.cluster.inventory
     return await asyncio.to_thread(service.rule_rows, found, lambda name: service.Reach.of(selected[name], inventory))
+
+
+async def node_rows(viewer: Viewer) -> list[service.NodeRow]:
+    """The nodes that pods have to leave."""
+    nodes: list[Node] = list(viewer.of(kinds.NODES))
+    pods: list[Pod] = list(viewer.of(kinds.PODS))
+    return await asyncio.to_thread(service.node_rows, nodes, pods)
+
+
+async def _pool_rows(viewer: Viewer) -> list[service.PoolRow]:
+    """The pools whose drivers have pods leave, unconfirmed. Nothing says so but a look at everything, which is only
+    taken where a driver publishes such a taint at all."""
+    slices: list[ResourceSlice] = list(viewer.of(kinds.SLICES))
+    if not await asyncio.to_thread(lambda: any(map(has_pods_leave, slices))):
+        return []
+    try:
+        snapshot, now = await viewer.snapshot(), viewer.now()
+    except (ApiError, OSError, TimeoutError):
+        return []  # whoever may not see so much is told by `missing`
+    return await asyncio.to_thread(lambda: service.pool_rows(unconfirmed_pools(snapshot, now)))
 
 
 async def history(viewer: Viewer, _parameters: Parameters) -> dict[str, Any]:

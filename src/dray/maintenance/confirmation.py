@@ -10,7 +10,7 @@ from dray.api.generated.core import Node
 from dray.api.meta import Object
 from dray.api.resource import DeviceTaintRule, ResourceSlice
 from dray.api.resource.taint import EFFECT_NO_EXECUTE, EFFECT_NO_SCHEDULE
-from dray.eviction.confirmations import CONFIRM_ANNOTATION, confirmation
+from dray.eviction.confirmations import CONFIRM_ANNOTATION, confirmation, has_pods_leave
 
 PUBLISHED: Final = "its driver publishes the taint; a patch or dray stop-evictions stops what comes of it"
 
@@ -28,10 +28,7 @@ def evicts(obj: Object) -> bool:
         return obj.spec.taint.effect == EFFECT_NO_EXECUTE
     if isinstance(obj, Node):
         return any(taint.effect == EFFECT_NO_EXECUTE for taint in obj.spec.taints)
-    if isinstance(obj, ResourceSlice):
-        inside = (taint for device in obj.spec.devices for taint in device.taints)
-        return any(taint.effect == EFFECT_NO_EXECUTE for taint in (*inside, *(one.taint for one in obj.spec.taints)))
-    return False
+    return isinstance(obj, ResourceSlice) and has_pods_leave(obj)
 
 
 def confirming(obj: Object) -> dict[str, Any]:

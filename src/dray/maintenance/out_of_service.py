@@ -18,7 +18,7 @@ from dray.api.resource import DeviceTaintRule
 from dray.api.resource.taint import EFFECT_NO_EXECUTE, EFFECT_NO_SCHEDULE, EFFECT_NONE
 from dray.api.times import Time
 from dray.client.http import HttpClient
-from dray.maintenance.confirmation import cancelling, confirming
+from dray.maintenance.confirmation import CannotCancel, cancelling, confirming
 from dray.maintenance.rule_writing import Support, delete_rules, find_support, plan_rules, write_rules
 from dray.snapshot import Snapshot
 from dray.snapshot.device_selection import DeviceSelection, SelectionError, check, find_devices
@@ -108,15 +108,19 @@ async def apply(snapshot: Snapshot, client: HttpClient, wish: Wish) -> dict[str,
 
 
 async def confirm(client: HttpClient, name: str, kind: Kind = kinds.RULES) -> None:
-    """Says of a rule, or a node, that the guard holds that it is meant. Raises ApiError or OSError."""
+    """Says of a rule, a node or a slice that the guard holds that it is meant. Raises ApiError or OSError."""
     held = await client.get(kind, "", name)
     await client.patch(kind, "", name, confirming(held))
 
 
 async def stop(client: HttpClient, name: str, kind: Kind = kinds.RULES) -> None:
-    """Nobody else leaves for a rule, or a node: NoExecute becomes NoSchedule. Raises ApiError or OSError."""
+    """Nobody else leaves for a rule, or a node: NoExecute becomes NoSchedule. Raises ApiError, OSError, ChangeError."""
     evicting = await client.get(kind, "", name)
-    await client.patch(kind, "", name, cancelling(evicting))
+    try:
+        patch = cancelling(evicting)
+    except CannotCancel as error:
+        raise ChangeError(str(error)) from None
+    await client.patch(kind, "", name, patch)
 
 
 async def undo(client: HttpClient, name: str) -> None:

@@ -52,10 +52,11 @@ class Apply(msgspec.Struct, frozen=True):
 
 
 class Act(msgspec.Struct, frozen=True):
-    """`confirm`, `stop` or `undo` a rule. Answer: `said`."""
+    """`confirm`, `stop` or `undo` a rule; of a node `confirm` or `stop` what makes pods leave it. Answer: `said`."""
 
     action: str
-    rule: str
+    name: str
+    is_node: bool = False
 
 
 Ask: TypeAlias = Quit | Redraw | Filter | Explain | Describe | Preview | Apply | Act

@@ -12,7 +12,7 @@ from dray.top.pages import PAGES, SYMBOLS
 from dray.top.screen import BOLD, CHOSEN, DIM, PLAIN, PROBLEM, Line, Span, line
 from dray.views import grouping
 from dray.views.fleet import FleetRow, shown_as
-from dray.views.service import RuleRow
+from dray.views.service import NodeRow, RuleRow
 
 LEAST = (20, 6)
 
@@ -62,7 +62,9 @@ def _number(top: Top, page: str) -> str:
     seen = top.seen
     numbers = {
         "pending": sum(pod.state in ("pending", "gated") for pod in seen.pods),
-        "evictions": sum(rule.in_progress for rule in seen.rules) + sum(pod.state == "leaving" for pod in seen.pods),
+        "evictions": sum(rule.in_progress for rule in seen.rules)
+        + len(seen.emptied)
+        + sum(pod.state == "leaving" for pod in seen.pods),
     }
     return f" {numbers[page]}" if numbers.get(page) else ""
 
@@ -132,7 +134,7 @@ def _style(item: Any) -> str:
     letter = getattr(item, "letter", "")
     if letter:
         return shown_as(letter)
-    return PROBLEM if isinstance(item, RuleRow) and item.held else PLAIN
+    return PROBLEM if isinstance(item, RuleRow | NodeRow) and item.held else PLAIN
 
 
 def _scroll(top: Top, lines: int, at: int, room: int) -> int:

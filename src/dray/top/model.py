@@ -20,7 +20,7 @@ from dray.top.asks import Act, Apply, Ask, Describe, Explain, Filter, Preview, Q
 from dray.top.pages import PAGES, Page, Scope
 from dray.top.seen import Seen, Spot, selection_of
 from dray.views.fleet import FleetRow
-from dray.views.service import RuleRow
+from dray.views.service import NodeRow, RuleRow
 from dray.views.waiting import PodRow
 
 MOST_MARKED: Final = 64
@@ -303,8 +303,10 @@ class Top:
             return self._working(Explain(item.name))
         if isinstance(item, RuleRow) and key in (keys.ENTER, "e"):
             self.show(f"Rule {item.name}", texts.tell_rule(item, self.width))
-        if isinstance(item, RuleRow):
-            return self._on_rule(key, item)
+        if isinstance(item, NodeRow) and key in (keys.ENTER, "e"):
+            self.show(f"Node {item.name}", texts.tell_node(item, self.width))
+        if isinstance(item, RuleRow | NodeRow):
+            return self._on_cause(key, item)
         return []
 
     def _on_devices(self, key: str, item: FleetRow | Spot) -> list[Ask]:
@@ -328,15 +330,21 @@ class Top:
             self.marked[key] = selection
         self._move("right" if self.place.name == "fleet" else "down")
 
-    def _on_rule(self, key: str, rule: RuleRow) -> list[Ask]:
-        if key == "c" and rule.held:
-            self.sure = Sure(f"{rule.name}: let its pods leave? (y)", Act("confirm", rule.name))
+    def _on_cause(self, key: str, cause: RuleRow | NodeRow) -> list[Ask]:
+        """Keys on what makes pods leave."""
+        name, is_node = cause.name, isinstance(cause, NodeRow)
+        if key == "c" and cause.held:
+            self.sure = Sure(f"{name}: let its pods leave? (y)", Act("confirm", name, is_node))
         elif key == "c":
             self.say("nothing holds it: there is nothing to confirm")
-        elif key == "x" and rule.effect == EFFECT_NO_EXECUTE:
-            self.sure = Sure(f"{rule.name}: nobody else leaves? (y)", Act("stop", rule.name))
+        elif key == "x" and (cause.evicts if isinstance(cause, NodeRow) else cause.effect == EFFECT_NO_EXECUTE):
+            self.sure = Sure(f"{name}: nobody else leaves? (y)", Act("stop", name, is_node))
+        elif key == "x" and isinstance(cause, RuleRow):
+            self.say(f"it evicts nobody: the effect is {cause.effect}")
         elif key == "x":
-            self.say(f"it evicts nobody: the effect is {rule.effect}")
+            self.say(f"somebody drains it: dray drain pause node/{name} lets nobody else leave")
+        elif key == "u" and isinstance(cause, RuleRow):
+            self.sure = Sure(f"{name}: put its devices back in service? (y)", Act("undo", name))
         elif key == "u":
-            self.sure = Sure(f"{rule.name}: put its devices back in service? (y)", Act("undo", rule.name))
+            self.say(f"dray untaint node {name} puts it back")
         return []

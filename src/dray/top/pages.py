@@ -10,19 +10,19 @@ import msgspec
 
 from dray.api.taints import taint_text
 from dray.api.times import Time
-from dray.prose.wording import span
+from dray.prose.wording import count, span
 from dray.top import screen
 from dray.top.seen import Seen, Spot, is_picked
 from dray.views.fleet import FleetRow, shown_as, words_of
 from dray.views.grouping import TRUE, natural
-from dray.views.service import RuleRow
+from dray.views.service import NodeRow, RuleRow
 from dray.views.waiting import PodRow
 
 NOTHING: Final = "–"
 ORDER: Final = {word: number for number, word in enumerate(("leaving", "tainted", "held", "blocked", "free"))}
 SYMBOLS: Final = {"free": ".", "held": "#", "tainted": "T", "blocked": "x", "leaving": "L"}
 
-Item: TypeAlias = FleetRow | Spot | PodRow | RuleRow
+Item: TypeAlias = FleetRow | Spot | PodRow | RuleRow | NodeRow
 Key: TypeAlias = Callable[[Any], Any]
 
 
@@ -148,20 +148,29 @@ def _pod_cells(pod: PodRow, seen: Seen) -> tuple[str, ...]:
     return (pod.name, age(pod.since, seen.now), str(pod.priority), why)
 
 
-def _evictions(seen: Seen) -> list[RuleRow | PodRow]:
-    return [*seen.rules, *(pod for pod in seen.pods if pod.state == "leaving")]
+Leaving: TypeAlias = RuleRow | NodeRow | PodRow
 
 
-def _eviction_cells(item: RuleRow | PodRow, seen: Seen) -> tuple[str, ...]:
+def _evictions(seen: Seen) -> list[Leaving]:
+    """What is held first: it waits for people."""
+    causes: list[RuleRow | NodeRow] = [*seen.rules, *seen.emptied]
+    return [*sorted(causes, key=lambda one: not one.held), *(pod for pod in seen.pods if pod.state == "leaving")]
+
+
+def _eviction_cells(item: Leaving, seen: Seen) -> tuple[str, ...]:
     if isinstance(item, PodRow):
         return (item.name, f"pod on {item.node}", NOTHING, NOTHING, "is leaving")
+    if isinstance(item, NodeRow):
+        progress = f"HELD: {item.held}" if item.held else f"{count(item.pods, 'pod')} to leave"
+        return (item.name, ", ".join(item.taints), "node", NOTHING, progress)
     progress = f"HELD: {item.held}" if item.held else item.progress or NOTHING
     return (item.name, item.taint, str(item.devices), age(item.since, seen.now), progress)
 
 
-def eviction_key(item: RuleRow | PodRow) -> str:
+def eviction_key(item: Leaving) -> str:
     """What an item of the page of evictions is called."""
-    return f"{'pod' if isinstance(item, PodRow) else 'rule'} {item.name}"
+    kind = "pod" if isinstance(item, PodRow) else "node" if isinstance(item, NodeRow) else "rule"
+    return f"{kind} {item.name}"
 
 
 PAGES: Final = (

@@ -11,7 +11,7 @@ from dray.scheduling.device_states import DeviceState
 from dray.snapshot.device_selection import DeviceSelection
 from dray.views.fleet import FleetRow, FleetTotals
 from dray.views.grouping import TRUE, Picked
-from dray.views.service import RuleRow
+from dray.views.service import NodeRow, RuleRow
 from dray.views.waiting import PodRow
 
 
@@ -31,6 +31,8 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     rows: tuple[FleetRow, ...] = ()
     pods: tuple[PodRow, ...] = ()
     rules: tuple[RuleRow, ...] = ()
+    emptied: tuple[NodeRow, ...] = ()
+    """Nodes that pods have to leave."""
     missing: tuple[str, ...] = ()
     picked: Mapping[str, Picked] | None = None
     """With a filter: by key of a row, of which devices it is true."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final
 
 from dray.api import kinds
@@ -40,6 +41,10 @@ ACTIONS: Final[Mapping[str, Callable[[HttpClient, str], Coroutine[Any, Any, None
     "confirm": out_of_service.confirm,
     "stop": out_of_service.stop,
     "undo": out_of_service.undo,
+}
+NODE_ACTIONS: Final[Mapping[str, Callable[[HttpClient, str], Coroutine[Any, Any, None]]]] = {
+    "confirm": partial(out_of_service.confirm, kind=kinds.NODES),
+    "stop": partial(out_of_service.stop, kind=kinds.NODES),
 }
 DONE: Final = {
     "confirm": "confirmed: its pods leave",
@@ -156,6 +161,7 @@ class TopSession:
                 rows=tuple(viewer.rows.rows.values()),
                 pods=tuple(await asyncio.to_thread(waiting.pod_rows, pods)),
                 rules=tuple(await documents.rule_rows(viewer)),
+                emptied=tuple(await documents.node_rows(viewer)),
                 missing=tuple(viewer.missing),
                 picked=picked,
                 details=viewer.rows.devices,
@@ -203,9 +209,9 @@ class TopSession:
                 done = await out_of_service.apply(await self._viewer.snapshot(), self._client, wish)
                 await self._look()
                 top.applied(done["rules"])
-            case Act(action, rule):
-                await ACTIONS[action](self._client, rule)
-                top.say(f"{rule}: {DONE[action]}")
+            case Act(action, name, is_node):
+                await (NODE_ACTIONS if is_node else ACTIONS)[action](self._client, name)
+                top.say(f"{name}: {DONE[action]}")
 
     async def _preview(self, ask: Preview, width: int) -> None:
         wish = Wish(selections=ask.selections, key=MAINTENANCE, effect=ask.effect)

@@ -8,7 +8,7 @@ from typing import Final
 from dray.prose.tables import lay_out, wrap
 from dray.prose.wording import count
 from dray.views.device import DevicePage
-from dray.views.service import RuleRow
+from dray.views.service import NodeRow, RuleRow
 from dray.views.timeline import TimelineEntry
 
 HELP: Final = """\
@@ -20,7 +20,8 @@ s, r            sort by something else; turn the order around
 Space           mark devices or nodes
 d               take what is marked, or at the cursor, out of service:
                 shows who is hit first, and asks
-c x u           of a rule: confirm what the guard holds, stop it, put back
+c x u           of a rule: confirm what the guard holds, stop it, put back;
+                c and x of a node that pods have to leave, too
 Esc             back: marks, node, filter, one after the other
 Ctrl-L          draw everything again
 q, Ctrl-C       end
@@ -41,6 +42,12 @@ def tell_rule(rule: RuleRow, width: int) -> str:
     lines += [f"at most {rule.rate} pods a second"] if rule.rate is not None else []
     lines += ["", wrap(f"Held: {rule.held}", width)] if rule.held else []
     return "\n".join([*lines, "", wrap(rule.progress or "Nothing was said of its progress yet.", width)])
+
+
+def tell_node(node: NodeRow, width: int) -> str:
+    """A node that pods have to leave, in full."""
+    lines = [*node.taints, f"{count(node.pods, 'pod')} to leave"]
+    return "\n".join([*lines, *(["", wrap(f"Held: {node.held}", width)] if node.held else [])])
 
 
 def tell_device(page: DevicePage, history: list[TimelineEntry], width: int) -> str:

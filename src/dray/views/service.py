@@ -11,6 +11,7 @@ from dray.api.conditions import find_condition
 from dray.api.generated.core import Node, Pod, Taint
 from dray.api.pods import is_finished
 from dray.api.resource import DeviceTaintRule
+from dray.api.resource.pool import pool_of
 from dray.api.resource.rule_annotations import EXPIRES_AT
 from dray.api.resource.taint import EFFECT_NO_EXECUTE
 from dray.api.taints import taint_text
@@ -19,6 +20,7 @@ from dray.eviction.drain import drain_taints, is_drained, must_leave
 from dray.eviction.rule_condition import EVICTION_HELD, EVICTION_IN_PROGRESS
 from dray.tracker.view import EffectiveDevice
 from dray.views.device import Document
+from dray.what_if.driver_evictions import Unconfirmed
 
 
 class RuleRow(Document, frozen=True, kw_only=True):
@@ -91,6 +93,32 @@ def _node_row(node: Node, pods: Sequence[Pod]) -> NodeRow:
         pods=len(must_leave(node, pods)),
         held=held.message if held is not None and held.status == "True" and waits else "",
     )
+
+
+class PoolRow(Document, frozen=True, kw_only=True):
+    """A pool whose driver has pods leave that are there still, and that nobody confirmed."""
+
+    name: str
+    """The slice that it is confirmed on."""
+    pool: str
+    """`driver/pool`."""
+    taints: tuple[str, ...]
+    pods: int
+    held: str
+
+
+def pool_rows(found: Iterable[Unconfirmed]) -> list[PoolRow]:
+    """All that were found."""
+    return [
+        PoolRow(
+            name=one.slice.metadata.name,
+            pool="/".join(pool_of(one.slice)),
+            taints=one.taints,
+            pods=one.pods,
+            held=one.why,
+        )
+        for one in found
+    ]
 
 
 def _evicts(taint: Taint) -> bool:

@@ -27,6 +27,14 @@ class Unconfirmed(NamedTuple):
     pods: int
     taints: tuple[str, ...]
 
+    @property
+    def why(self) -> str:
+        """What there is to confirm, in words."""
+        pods = "1 pod is" if self.pods == 1 else f"{self.pods} pods are"
+        return (
+            f"{pods} to leave for what the driver of the pool says ({', '.join(self.taints)}), and nobody confirmed it"
+        )
+
 
 def unconfirmed_pools(snapshot: Snapshot, now: datetime) -> list[Unconfirmed]:
     """The pools with such pods, by name; none where no controllers have told that they hold anything."""

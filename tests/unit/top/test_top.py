@@ -221,6 +221,28 @@ def test_rules_are_changed_after_a_yes(top: Top) -> None:
     assert "Held: 60 pods" in _lines(top)
 
 
+@pytest.mark.req("5055-104")
+def test_nodes_that_pods_have_to_leave_are_there_and_what_is_held_comes_first(top: Top) -> None:
+    held = service.NodeRow(name="sick", taints=("broken:NoExecute",), evicts=True, pods=7, held="7 pods at once")
+    drained = service.NodeRow(name="old", taints=("maintenance:NoSchedule",), evicts=False, pods=1, held="")
+    top.see(replace(top.seen, emptied=(drained, held)))
+    _press(top, "4")
+    lines = _lines(top)
+    (first,) = (number for number, line in enumerate(lines) if line.startswith("> sick"))
+    assert "HELD: 7 pods at once" in lines[first]
+    assert "1 pod to leave" in next(line for line in lines if "old" in line)
+    assert "4 Evictions 2" in "".join(lines), "both have pods leave"
+    assert _press(top, "c", "y") == [Act("confirm", "sick", is_node=True)]
+    assert _press(top, "x", "y") == [Act("stop", "sick", is_node=True)]
+    assert _press(top, "u", "y") == [], "dray untaint says with which rights"
+    _press(top, "enter")
+    assert "Held: 7 pods at once" in _lines(top)
+    _press(top, "escape", "s", "home")
+    assert _press(top, "down", "c", "y") == [], "nothing holds a drain"
+    assert _press(top, "x") == []
+    assert "dray drain pause node/old" in _lines(top)[-1]
+
+
 def test_q_ends_it_and_a_filter_may_contain_a_q(top: Top) -> None:
     assert _press(top, "q") == [Quit()]
     assert _press(top, "/", "q") == []

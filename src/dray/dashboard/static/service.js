@@ -63,6 +63,19 @@ function list(view) {
         ],
         rows: view.nodes,
       }),
+    view.pools.length > 0 &&
+      table({
+        name: "pools",
+        caption: "Pools whose drivers have pods leave",
+        columns: [
+          { title: "Pool", value: (row) => row.pool },
+          { title: "Taints", value: (row) => row.taints.join(", "), show: (row) => row.taints.map((/** @type {string} */ one) => h("code", {}, one)) },
+          { title: "Pods", value: (row) => row.pods, isNumber: true },
+          { title: "Progress", value: (row) => row.held, show: progress },
+          { title: "", value: () => "", show: poolActions },
+        ],
+        rows: view.pools,
+      }),
   ];
 }
 
@@ -99,6 +112,16 @@ function nodeActions(row) {
     { class: "actions" },
     row.held && h("button", { type: "button", class: "danger", onclick: act("confirm", node, `${row.name}: confirmed, its pods leave.`) }, "Confirm"),
     row.evicts && h("button", { type: "button", onclick: act("stop", node, `${row.name}: stopped, nobody else leaves for its taints.`) }, "Stop"),
+  );
+}
+
+/** @param {any} row */
+function poolActions(row) {
+  const slice = { name: row.name, kind: "slice" };
+  return h(
+    "span",
+    { class: "actions" },
+    h("button", { type: "button", class: "danger", onclick: act("confirm", slice, `${row.pool}: confirmed, its pods leave.`) }, "Confirm"),
   );
 }
 
