@@ -153,7 +153,7 @@ def _tell_evictions(difference: Difference) -> Iterator[str | Rows]:
 
 
 def _eviction_row(eviction: Eviction, now: datetime, *, with_owner: bool) -> list[str]:
-    devices = ends([_short(device) for device in eviction.devices]) or "–"
+    devices = ends([_short(device) for device in eviction.devices or eviction.held]) or "–"
     owner = [eviction.owner or "–"] if with_owner else []
     return [eviction.pod, *owner, names(eviction.claims, 2) or "–", devices, _when(eviction, now), _elsewhere(eviction)]
 

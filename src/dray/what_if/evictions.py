@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from dray.allocator.reasons import Report
 from dray.api.generated.core import Pod, PodSpec
 from dray.api.generated.scheduling import PodGroup
-from dray.api.kinds import PODS
+from dray.api.kinds import CLAIMS, PODS
 from dray.api.meta import ObjectMeta
 from dray.api.pod_groups import group_of, leaves_as_a_whole
 from dray.api.references import ObjectName, ObjectRef
@@ -68,6 +68,8 @@ class Eviction(Report, frozen=True, kw_only=True, gc=False):
     """All claims that are reserved for the pod."""
     devices: tuple[str, ...]
     """Its devices with taints that it does not tolerate, or not for long."""
+    held: tuple[str, ...] = ()
+    """All devices of its claims, if it is its node that it has to leave."""
     causes: tuple[str, ...]
     """The taints, and the rules that they come from."""
     rules: tuple[str, ...] = ()
@@ -116,6 +118,12 @@ def forecast(snapshot: Snapshot, now: datetime) -> Forecast:
     evictions = {ref: _tell(snapshot, ref, hits[ref], claims[ref], start + wait) for ref, wait in waits.items()}
     in_order = dict(sorted(evictions.items(), key=lambda item: (item[1].expected, item[1].pod)))
     return Forecast(in_order, frozenset(touched - hits.keys()))
+
+
+def held_by(snapshot: Snapshot, claims: Iterable[str]) -> tuple[str, ...]:
+    """The devices of claims, `namespace/name` each."""
+    found = [snapshot.get(CLAIMS.resource, *claim.split("/", 1)) for claim in claims]
+    return _each_once([str(one) for claim in found if isinstance(claim, ResourceClaim) for one in devices_of(claim)])
 
 
 def preview_rules(snapshot: Snapshot, names: Collection[str]) -> dict[str, Preview]:

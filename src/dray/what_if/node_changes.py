@@ -25,7 +25,7 @@ from dray.eviction.node_planner import NodePlanner
 from dray.scheduling.device_states import NodeProblem, problem_of
 from dray.scheduling.pod_info import identified
 from dray.snapshot.snapshot import Snapshot
-from dray.what_if.evictions import Eviction, play, told_by
+from dray.what_if.evictions import Eviction, held_by, play, told_by
 
 
 class NodeChange(Report, frozen=True, kw_only=True):
@@ -80,10 +80,12 @@ def node_evictions(after: Snapshot, nodes: Pairs, now: datetime) -> dict[ObjectR
     told: dict[ObjectRef, Eviction] = {}
     for ref, (wait, cause) in sorted(waits.items(), key=lambda item: (item[1][0], str(item[0]))):
         moment = str(Time.of(now + timedelta(seconds=wait)))
+        mine = claims.get((ref.namespace, ref.name), ())
         told[ref] = Eviction(
             pod=str(ref),
-            claims=claims.get((ref.namespace, ref.name), ()),
+            claims=mine,
             devices=(),
+            held=held_by(after, mine),
             causes=(cause,) if cause else _causes(nodes, by_ref[ref].spec.node_name),
             due=moment,
             expected=moment,

@@ -36,7 +36,7 @@ from dray.snapshot.unknown_nodes import tell_unknown_nodes
 from dray.tracker import DeviceId
 from dray.what_if.budgets import with_budgets
 from dray.what_if.elsewhere import MAX_MOVED, move_elsewhere
-from dray.what_if.evictions import Eviction, forecast, play, told_by
+from dray.what_if.evictions import Eviction, forecast, held_by, play, told_by
 from dray.what_if.guard_preview import GuardPreview, is_sweeping, preview_guard, tell_stopped
 
 CHOICES = 2
@@ -132,6 +132,7 @@ def preview_nodes(
             pod=str(ref),
             claims=claims.get(ref.uid, ()),
             devices=(),
+            held=held_by(snapshot, claims.get(ref.uid, ())),
             causes=told,
             due=str(Time.of(now + timedelta(seconds=due))),
             expected=str(Time.of(now + timedelta(seconds=expected))),

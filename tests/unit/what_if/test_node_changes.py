@@ -46,6 +46,18 @@ def test_a_node_that_goes_takes_its_pods_and_devices_along() -> None:
     assert "would notice" not in str(difference)
 
 
+@pytest.mark.parametrize("change", ["gone", "tainted"])
+def test_the_devices_of_pods_that_leave_a_node_are_named(change: str) -> None:
+    base = cluster()
+    tainted = node("node-1", spec={"taints": [{"key": "broken", "effect": "NoExecute"}]})
+    after = base.without("node/node-1") if change == "gone" else base.with_objects(tainted)
+    difference = compare(base, after, NOW)
+    (leaves,) = difference.evictions
+    assert (leaves.devices, leaves.held) == ((), ("gpu.example.com/node-1/gpu-0",)), "it is not for them that it leaves"
+    row = next(line for line in str(difference).splitlines() if "ml/runs" in line and "ml/train" in line)
+    assert "node-1/gpu-0" in row
+
+
 def test_a_claim_has_no_better_chances_than_the_pod_that_waits_with_it() -> None:
     """It would fit on node-2, where the pod does not go: that node goes, and nobody loses a chance."""
     there = {"nodeSelector": {"kubernetes.io/hostname": "node-1"}}
