@@ -497,9 +497,25 @@ def test_what_others_write_is_text_and_never_markup(one_browser: Page) -> None:
                 page.sees("dray")
                 assert page.script(width), f"{address} is wider than a phone"
             _picture(page, "phone", 844)
+            _has_its_buttons_side_by_side(page)
         assert page.script("return window.hacked") is None
         assert page.script("return document.querySelectorAll('main img, main script').length") == 0
         assert [one for one in page.complaints() if "422" not in one and "404" not in one] == []
+
+
+def _has_its_buttons_side_by_side(page: Page) -> None:
+    """However wide the window is: the header never takes a second line for one of them."""
+    buttons = "return [...document.querySelectorAll('#top button')].map(one => one.getBoundingClientRect().top)"
+    seen = "return document.querySelector('#top').lastElementChild.getBoundingClientRect().right <= window.innerWidth"
+    for width in (320, 640, 701, 760, 820, 900, 1000, 1280):
+        size = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": False}
+        page.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        brand = page.script("return document.querySelector('#top .brand').getBoundingClientRect().top")
+        tops = page.script(buttons)
+        assert len(tops) == 2
+        assert len(set(tops)) == 1, f"{width} px: {tops}"
+        assert abs(tops[0] - brand) < 20, f"{width} px: not beside the name"
+        assert page.script(seen), f"{width} px: cut off"
 
 
 def test_somebody_with_few_rights_sees_those_and_is_told_the_rest(one_browser: Page) -> None:

@@ -100,10 +100,13 @@ function paintTop(view) {
         h("a", { href: to(name), "aria-current": name === place ? "page" : null }, title, name === "waiting" && pending > 0 && h("span", { class: "badge", title: "pending pods" }, pending)),
       ),
     ),
-    h("span", { class: "grow" }),
-    session && h("span", { class: "who" }, h("b", {}, session.user), h("span", { class: "quiet" }, session.server)),
-    themeButton(),
-    h("button", { type: "button", onclick: leave }, "Log out"),
+    h(
+      "span",
+      { class: "account" },
+      session && h("span", { class: "who" }, h("b", {}, session.user), h("span", { class: "quiet" }, session.server)),
+      themeButton(),
+      h("button", { type: "button", onclick: leave }, "Log out"),
+    ),
   );
   // On a phone there is room for some of them only.
   top.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
