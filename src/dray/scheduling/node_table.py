@@ -146,6 +146,7 @@ class NodeTable:
 
     def place(self, pod: PodInfo, node: str) -> None:
         """A pod is on a node, or about to be."""
+        self.volumes.use(pod)
         info = self._nodes.get(node)
         if info is None:
             self._waiting.setdefault(node, {})[pod.pod.metadata.uid] = pod
@@ -159,6 +160,7 @@ class NodeTable:
 
     def displace(self, uid: str, node: str) -> None:
         """A pod is no longer on a node."""
+        self.volumes.release(uid)
         info = self._nodes.get(node)
         if info is None:
             waiting = self._waiting.get(node, {})

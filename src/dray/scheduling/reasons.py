@@ -33,6 +33,7 @@ class Plugin(StrEnum):
     SCHEDULING_GATES = "SchedulingGates"
     TOPOLOGY_PLACEMENT = "TopologyPlacementGenerator"
     VOLUME_BINDING = "VolumeBinding"
+    VOLUME_RESTRICTIONS = "VolumeRestrictions"
     TAINT_TOLERATION = "TaintToleration"
 
 
@@ -171,6 +172,13 @@ class VolumesLacking(NodeReason, frozen=True, cache_hash=True):
 
     plugin = Plugin.VOLUME_BINDING
     causes = Cause.NODE | Cause.VOLUME
+
+
+class VolumeInUse(NodeReason, frozen=True, cache_hash=True):
+    """A claim of the pod is for one pod at a time, and another one has it, on whatever node."""
+
+    plugin = Plugin.VOLUME_RESTRICTIONS
+    causes = Cause.POD_GONE | Cause.VOLUME
 
 
 class ClaimOutOfReach(NodeReason, frozen=True, cache_hash=True):

@@ -82,6 +82,11 @@ def tell_node(reason: NodeReason) -> str:
             return "node(s) didn't match PersistentVolume's node affinity"
         case reasons.VolumesLacking():
             return "node(s) didn't find available persistent volumes to bind"
+        case reasons.VolumeInUse():
+            return (
+                "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by "
+                "another pod"
+            )
         case reasons.ClaimOutOfReach():
             return "resourceclaim not available on the node"
         case reasons.DevicesKept():

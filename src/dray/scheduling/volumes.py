@@ -32,6 +32,8 @@ DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
 LATE: Final = "WaitForFirstConsumer"
 NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
 STORAGE: Final = "storage"
+ONE_POD: Final = "ReadWriteOncePod"
+_NOBODY: Final[frozenset[str]] = frozenset()
 
 
 class PodVolumes(msgspec.Struct, frozen=True):
@@ -58,6 +60,36 @@ class Volumes:
         self.are_known = True
         """Whether what is not here is not there either: a dump may leave volumes out."""
         self._promised: dict[str, str] = {}
+        self._users: dict[ObjectName, set[str]] = {}
+        self._used: dict[str, tuple[ObjectName, ...]] = {}
+
+    def use(self, pod: PodInfo) -> None:
+        """A pod is on a node, or about to be."""
+        if pod.volume_claims:
+            self.release(pod.pod.metadata.uid)
+            claims = tuple(ObjectName(pod.pod.metadata.namespace, name) for name in pod.volume_claims)
+            self._used[pod.pod.metadata.uid] = claims
+            for claim in claims:
+                self._users.setdefault(claim, set()).add(pod.pod.metadata.uid)
+
+    def release(self, uid: str) -> None:
+        """A pod is no longer on a node."""
+        for claim in self._used.pop(uid, ()):
+            users = self._users[claim]
+            users.discard(uid)
+            if not users:
+                del self._users[claim]
+
+    def in_use(self, pod: PodInfo) -> bool:
+        """Whether another pod that has a node uses a claim which is for one pod at a time."""
+        for name in pod.volume_claims:
+            key = ObjectName(pod.pod.metadata.namespace, name)
+            claim = self.claims.get(key)
+            if claim is not None and ONE_POD in claim.spec.access_modes:
+                others = self._users.get(key, _NOBODY)
+                if len(others) > 1 or (others and pod.pod.metadata.uid not in others):
+                    return True
+        return False
 
     def set_claim(self, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None) -> None:
         """A claim came, changed or went."""

@@ -5,12 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from dray.allocator import Options
 from dray.api.generated.core import PersistentVolume, PersistentVolumeClaim
 from dray.api.generated.storage import StorageClass
 from dray.scheduling.cause import Cause
 from dray.scheduling.cluster import Cluster
 from dray.scheduling.decide import Chosen
+from dray.scheduling.pod_info import read_pod
+from dray.scheduling.preemption import find_victims
+from dray.scheduling.refusal import Preempts
 from scheduler_objects import choose, chosen_node, cluster, node, pod, refusal, told, typed
 
 NODES = (node("a", labels={"zone": "x"}), node("b", labels={"zone": "y"}))
@@ -111,3 +116,26 @@ def test_a_claim_that_waits_gets_the_smallest_volume_that_suits_or_one_that_is_m
     default = storage_class()
     default.metadata.annotations["storageclass.kubernetes.io/is-default-class"] = "true"
     assert isinstance(choose(world(claim(kind=None), default), pod(**MOUNTED)), Chosen)
+
+
+@pytest.mark.parametrize("mode", ["ReadWriteOncePod", "ReadWriteOnce"])
+def test_a_claim_for_one_pod_is_had_by_one_pod_on_whatever_node(mode: str) -> None:
+    bound = claim("pv", "Bound")
+    only = replace(bound, spec=replace(bound.spec, access_modes=(mode,)))
+    here = world(only, volume("pv", phase="Bound"))
+    first = pod("first", nodeName="a", priority=1, **MOUNTED)
+    here.set_pod(first, first.metadata.uid)
+    second = pod("second", priority=9, **MOUNTED)
+    if mode == "ReadWriteOnce":
+        assert chosen_node(here, second) in ("a", "b")
+        return
+    refused = refusal(here, second)
+    assert "2 node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod" in told(here, second)
+    assert Cause.POD_GONE in refused.causes
+    assert chosen_node(here, pod("other")) in ("a", "b"), "who does not use the claim"
+    assert "not found" in told(here, pod("third", namespace="others", **MOUNTED)), "that is another claim"
+    found = find_victims(here, read_pod(second), Options(), refused)
+    assert isinstance(found.preemption, Preempts)
+    assert [one.name.name for one in found.preemption.victims] == ["first"]
+    here.set_pod(None, first.metadata.uid)
+    assert chosen_node(here, second) in ("a", "b")
