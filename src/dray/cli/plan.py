@@ -7,7 +7,7 @@ import io
 import json
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
@@ -103,10 +103,12 @@ def apply(
         )
     if plan.cluster and here != plan.cluster:
         output.fail(f"{file} was planned on another cluster (kube-system {plan.cluster}, not {here}).")
-    with _command(plan.command, plan.manifests) as command:
+    with _command(plan.command, plan.manifests) as command, _noted() as notes:
         found = _try([*command, *place, "-o", "json"])
-    if found.code == output.CANNOT:
-        raise typer.Exit(output.CANNOT)
+        if found.code == output.CANNOT:
+            raise typer.Exit(output.CANNOT)
+        if not dry_run and not plan.manifests and plan.command[0] != SCALE_UP:
+            notes.truncate(0)  # the command says it again when it does it
     moved = list(differences(plan.effect, effect_of(found.answer)))
     if moved:
         print(f"dray: the cluster has moved since {plan.made}; nothing was changed. Plan again.", file=sys.stderr)
@@ -131,6 +133,17 @@ def _do(plan: Plan, place: Sequence[str], kubeconfig: Path | None, context: str)
         return output.YES
     reviewed = ["--yes"] if plan.command[1:2] == ("device",) or plan.command[:2] == ("drain", "node") else []
     return _invoke([*plan.command, *reviewed, *place])
+
+
+@contextlib.contextmanager
+def _noted() -> Iterator[io.StringIO]:
+    """What is said on standard error meanwhile is said at the end, as far as it is left."""
+    notes = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(notes):
+            yield notes
+    finally:
+        print(notes.getvalue(), end="", file=sys.stderr)
 
 
 async def _apply_all(client: HttpClient, manifests: Sequence[dict[str, Any]]) -> None:

@@ -22,6 +22,7 @@ from dray.scheduling.reasons import NodeReason
 from dray.scheduling.refusal import Ineligible, NodesRefuse, Preempts, Refused
 from dray.scheduling.rehearsal import Rehearsal
 from dray.scheduling.text import tell, tell_node, tell_pod, tell_preemption
+from dray.scheduling.volumes import SELECTED_NODE, PodVolumes, Volumes
 from dray.snapshot.advice import Advice
 from dray.snapshot.explanation import ClaimExplanation
 from dray.snapshot.pending_pods import pending_pods
@@ -138,9 +139,22 @@ def explain_pod(snapshot: Snapshot, name: str, *, nodes: list[str] | None = None
             expected = (*waiting.claims, *answer.unallocated)
             told = _explain_refusal(rehearsal, info, answer, looked_at)
         else:
-            return PodExplanation(key, "fits", answer.node, notes=_unlooked(snapshot))
+            made = tuple(_volumes_in_the_making(info, rehearsal.cluster.volumes))
+            return PodExplanation(key, "fits", answer.node, notes=(*made, *_unlooked(snapshot)))
     told = _with_advice(told, snapshot, expected, [str(claim) for claim in info.claims])
     return msgspec.structs.replace(told, notes=(*told.notes, *_unlooked(snapshot)))
+
+
+def _volumes_in_the_making(pod: PodInfo, volumes: Volumes) -> Iterator[str]:
+    """What a pod waits for though a scheduler chose its node already: the volumes that are to be made there."""
+    found = volumes.of(pod) if pod.volume_claims else None
+    for claim, kind in found.waiting if isinstance(found, PodVolumes) else ():
+        node = claim.metadata.annotations.get(SELECTED_NODE)
+        if node:
+            yield (
+                f"A scheduler chose {node} for it, and waits for the volume of PersistentVolumeClaim "
+                f"{claim.metadata.name}, which provisioner {kind.provisioner} has to make."
+            )
 
 
 def _unlooked(snapshot: Snapshot) -> tuple[str, ...]:

@@ -78,3 +78,30 @@ def test_files_with_nodes_have_all_of_them_and_one_that_only_slices_mention_is_g
     without_nodes = [one for one in CLUSTER if one["kind"] != "Node"]
     unlooked = "No Node gone, gpus was given: room, labels, taints and state were not looked at."
     assert dray("ml/a", *without_nodes, orphan, wants).stdout == f"ml/a fits on gone. {unlooked}\n"
+
+
+def test_a_pod_whose_volume_is_in_the_making_is_told_for_what_it_waits() -> None:
+    """A scheduler has decided, and `fits` alone does not say why the pod is pending still."""
+    kind = {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": "slow"},
+        "provisioner": "disks.example.com",
+        "volumeBindingMode": "WaitForFirstConsumer",
+    }
+    asked = {
+        "accessModes": ["ReadWriteOnce"],
+        "storageClassName": "slow",
+        "resources": {"requests": {"storage": "1Gi"}},
+    }
+    wanted = waiting("a", cpu=1)
+    wanted["spec"]["volumes"] = [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]
+    for chosen in ({}, {"volume.kubernetes.io/selected-node": "gpus"}):
+        meta = {"name": "data", "namespace": "ml", "annotations": chosen}
+        claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": meta, "spec": asked}
+        done = dray("ml/a", *CLUSTER, kind, claim, wanted)
+        assert done.exit_code == 0
+        assert done.stdout.startswith("ml/a fits on ")
+        assert ("PersistentVolumeClaim data, which provisioner disks.example.com has to make" in done.stdout) == bool(
+            chosen
+        )

@@ -1,0 +1,48 @@
+"""`dray apply`: what it says of a plan, and how often."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from dray.cli import plan
+from dray.cli.main import app
+from dray.what_if.plan import Plan, effect_of
+
+NOTE = "nothing on this server ends it"
+
+
+@pytest.fixture
+def planned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A plan of a command that says a note whenever it runs, and finds what it found before."""
+
+    def invoke(words: Sequence[str]) -> int:
+        print(f"dray: {NOTE}.", file=sys.stderr)
+        print(json.dumps({"pods": []}) if "json" in words else "done")
+        return 2 if "broken" in words else 0
+
+    def call(_work: Any, _command: str, **_place: Any) -> str:
+        return "uid"
+
+    monkeypatch.setattr(plan, "_invoke", invoke)
+    monkeypatch.setattr("dray.cli.live.call", call)
+    file = tmp_path / "p.plan"
+    effect = effect_of({"pods": []})
+    for name, command in ((file, ("taint", "device")), (tmp_path / "broken.plan", ("taint", "broken"))):
+        plan._write(name, Plan(made="now", cluster="uid", command=command, manifests=(), effect=effect, summary=""))
+    return file
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "code"),
+    [("p", (), 0), ("p", ("--dry-run",), 0), ("broken", (), 2), ("broken", ("--dry-run",), 2)],
+)
+def test_a_note_is_said_once(planned: Path, name: str, options: tuple[str, ...], code: int) -> None:
+    done = CliRunner().invoke(app, ["apply", str(planned.with_stem(name)), *options])
+    assert (done.exit_code, done.stderr.count(NOTE)) == (code, 1)
