@@ -17,7 +17,7 @@ from prometheus_client.registry import Collector
 from dray.api.references import ObjectName
 from dray.process.histogram import Histogram, histogram_family
 from dray.scheduler.queue import SchedulingQueue
-from dray.scheduling.reasons import Plugin
+from dray.scheduling.plugin import Plugin
 from dray.scheduling.refusal import Refused
 
 TRACES_PER_SECOND: Final = 100.0

@@ -17,8 +17,8 @@ from typing import Final
 import msgspec
 
 from dray.scheduler.metrics import SchedulerMetrics
+from dray.scheduling.plugin import Plugin
 from dray.scheduling.pod_info import PodInfo
-from dray.scheduling.reasons import Plugin
 from dray.scheduling.refusal import Preempts, Refused
 from dray.scheduling.text import tell
 

@@ -9,8 +9,9 @@ import msgspec
 
 from dray.api.resource import ResourceClaim
 from dray.scheduling.cause import Cause
+from dray.scheduling.plugin import Plugin
 from dray.scheduling.pod_info import PodInfo
-from dray.scheduling.reasons import NodeReason, Plugin, PodReason, Reason, Verdict
+from dray.scheduling.reasons import NodeReason, PodReason, Reason, Verdict
 
 Counts = Counter[tuple[NodeReason, ...]]
 """How many nodes refuse a pod, by everything that each of them has against it."""

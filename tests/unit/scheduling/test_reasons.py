@@ -11,7 +11,8 @@ import pytest
 
 from dray.scheduling import reasons
 from dray.scheduling.cause import Cause
-from dray.scheduling.reasons import Insufficient, NodeReason, NotAffine, Plugin, PodReason, Reason, Verdict
+from dray.scheduling.plugin import Plugin
+from dray.scheduling.reasons import Insufficient, NodeReason, NotAffine, PodReason, Reason, Verdict
 from dray.scheduling.refusal import NodesRefuse, Refused
 from dray.scheduling.text import tell, tell_node, tell_pod
 from scheduler_objects import allocated, claim, cluster, device_class, node, pod, refusal, resource_slice, told, typed
