@@ -88,6 +88,7 @@ def test_simulated_nodes_are_stopped_and_started(server: LiveServer, tmp_path: P
     def switch(*arguments: str) -> subprocess.CompletedProcess[str]:
         return run_here("nodes", *arguments, "--kubeconfig", server.kubeconfig)
 
+    eventually(lambda: "node-2" in kubectl("get", "leases", "-n", "kube-node-lease", "-o", "name"))
     stopped = switch("stop", "node-2")
     assert (stopped.returncode, stopped.stdout) == (0, "node-2 is stopped.\n")
     assert switch("stop", "node-2").stdout == "node-2 was already stopped.\n"

@@ -255,7 +255,7 @@ def test_one_tenant_has_a_few_views_at_a_time_however_many_sessions(server: Live
         for visitor in visitors[:-1]:
             stream = open_streams.enter_context(contextlib.closing(server.connect()))
             stream.request("GET", f"{API}/watch?view=waiting", headers=visitor.headers())
-            answer = stream.getresponse()
+            answer = open_streams.enter_context(stream.getresponse())
             assert answer.status == 200
             answer.readline()
         code, _, told = visitors[-1].ask("GET", f"{API}/watch?view=waiting&once=1")
