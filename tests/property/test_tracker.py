@@ -1,4 +1,7 @@
-"""After any sequence of events a tracker shows the same as one that starts now, and as its slow twin."""
+"""After any sequence of events a tracker shows the same as one that starts now, and as its slow twin.
+
+One that does only some of the work at once shows old or new pools meanwhile, and the same in the end.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,13 @@ from typing import Any
 import msgspec
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from dray.api.resource.pool import PoolKey, pool_of
 from dray.tracker import Change, EffectiveDevice, Event, PoolView, Remove, TrackedObject, Tracker, Upsert
 from tracker_objects import DRIVER, device, device_class, on, patch, slice_, taint
 from tracker_objects import rule as taint_rule
-from tracker_twin import Twin, show
+from tracker_twin import Twin, show, show_pool
 
 OTHER = "nic.example.com"
 DRIVERS = st.sampled_from([DRIVER, DRIVER, OTHER])
@@ -237,3 +241,101 @@ def _encode(obj: TrackedObject) -> bytes:
 
 TrackerMachine.TestCase.settings = settings(max_examples=40, stateful_step_count=12)
 TestTracker = TrackerMachine.TestCase
+
+
+AT_ONCE = 8
+"""What one pool counts as, if it has no more devices."""
+
+
+def _look_of(view: PoolView) -> dict[str, Any]:
+    return {part.node: (show_pool(part), part.problem) for part in view.each()}
+
+
+class TurnsMachine(RuleBasedStateMachine):
+    """A tracker that does only some of the work at once, and one that does all, which are told the same."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.whole = Tracker()
+        self.tracker = Tracker(at_once=AT_ONCE)
+        self.seen: dict[PoolKey, list[dict[str, Any]]] = {}
+        """How pools looked in the other tracker since both were the same."""
+        self.pools: dict[str, PoolKey] = {}
+        self.known: dict[Remove, None] = {}
+
+    @rule(events=st.lists(OBJECTS.map(Upsert), max_size=10))
+    def apply_many(self, events: list[Event]) -> None:
+        self._apply(events)
+
+    @rule(events=st.lists(EVENTS, min_size=1, max_size=3))
+    def apply(self, events: list[Event]) -> None:
+        self._apply(events)
+
+    @precondition(lambda self: self.tracker.is_behind)
+    @rule()
+    def go_on(self) -> None:
+        before = dict(self.tracker.pools)
+        change = self.tracker.go_on()
+        self._check(before, change)
+        assert len(change.pools) <= 1
+
+    @rule()
+    def resume(self) -> None:
+        before = dict(self.tracker.pools)
+        self._check(before, self.tracker.resume())
+
+    def _apply(self, events: list[Event]) -> None:
+        before, was_behind = dict(self.tracker.pools), self.tracker.is_behind
+        self.whole.apply_all(events)
+        change = self.tracker.apply_all(events)
+        self._check(before, change)
+        assert len(change.pools - self._of_slices(events)) <= (0 if was_behind else 1)
+        for key, view in self.whole.pools.items():
+            self.seen.setdefault(key, []).append(_look_of(view))
+
+    def _of_slices(self, events: list[Event]) -> set[PoolKey]:
+        """The pools that slices are in, or were."""
+        found: set[PoolKey] = set()
+        for event in events:
+            key = event if isinstance(event, Remove) else Remove.of(event.object)
+            self.known[key] = None
+            if key.kind == "ResourceSlice":
+                found.update({self.pools[key.name]} if key.name in self.pools else ())
+                if isinstance(event, Upsert):
+                    self.pools[key.name] = pool_of(event.object)  # type: ignore[arg-type]  # it is of a slice
+                    found.add(self.pools[key.name])
+        return found
+
+    def _check(self, before: dict[PoolKey, PoolView], change: Change) -> None:
+        after = self.tracker.pools
+        assert change.pools == {key for key in before.keys() | after.keys() if before.get(key) is not after.get(key)}
+
+    @invariant()
+    def every_pool_is_old_or_new(self) -> None:
+        assert self.tracker.pools.keys() == self.whole.pools.keys()
+        for key, view in self.tracker.pools.items():
+            assert _look_of(view) in self.seen[key]
+
+    @invariant()
+    def nothing_is_left_when_it_is_not_behind(self) -> None:
+        if not self.tracker.is_behind:
+            assert show(self.tracker) == show(self.whole)
+            self.seen = {key: [_look_of(view)] for key, view in self.whole.pools.items()}
+
+    def teardown(self) -> None:
+        """In the end both are the same, and nothing is left when everything is gone."""
+        turns = 0
+        while self.tracker.is_behind:
+            self.tracker.go_on()
+            turns += 1
+        assert turns <= len(self.tracker.pools)
+        assert show(self.tracker) == show(self.whole)
+        assert len(self.tracker.problems) == len(self.whole.problems)
+        self.tracker.apply_all(list(self.known))
+        assert not self.tracker.pools
+        assert not self.tracker.is_behind
+        assert len(self.tracker._pools.columns) == 0
+
+
+TurnsMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=15)
+TestTurns = TurnsMachine.TestCase

@@ -15,13 +15,12 @@ from typing import Final, NamedTuple
 from dray.api.generated.scheduling import PodGroup
 from dray.api.references import ObjectName, ObjectRef
 from dray.api.resource import DeviceTaintRule, ResourceClaim, ResourceSlice
-from dray.api.resource.pool import PoolKey
 from dray.api.resource.rule_annotations import taint_of
 from dray.eviction.allocations import Allocations, devices_of
 from dray.eviction.causes import Cause, Causes, Source, TaintKey, find_causes, names_device
 from dray.eviction.device_taints import DeviceTaints, Taints
 from dray.eviction.pending import Pending
-from dray.tracker import DeviceId, Event, Remove, TrackedTaint, Tracker, Upsert
+from dray.tracker import Change, DeviceId, Event, Remove, TrackedTaint, Tracker, Upsert
 
 SLICES: Final = 40
 """How many slices are taken in at a time: a tenth of a millisecond each."""
@@ -74,12 +73,13 @@ class ClaimCauses:
     @property
     def is_dirty(self) -> bool:
         """Whether there is something to apply or to update, or pods were touched."""
-        return bool(self._events or self._slices or self._dirty_devices or self._dirty_claims or self.touched)
+        is_waiting = self._events or self._slices or self.tracker.is_behind
+        return bool(is_waiting or self._dirty_devices or self._dirty_claims or self.touched)
 
     @property
-    def knows_all_slices(self) -> bool:
-        """Whether every slice that was noted has been taken in."""
-        return not self._slices
+    def knows_all_devices(self) -> bool:
+        """Whether every slice that was noted has been taken in, and what rules and patches say counts on all."""
+        return not self._slices and not self.tracker.is_behind
 
     def note(self, event: Event) -> None:
         """A slice, rule, class or patch has changed. Takes effect with the next `apply_events`."""
@@ -100,8 +100,11 @@ class ClaimCauses:
     def apply_events(self) -> tuple[list[RuleChange], list[Event]]:
         """Takes in what was noted, of slices some at a time. Returns how rules changed, and the events themselves.
 
-        All that there is comes at once when somebody starts; what rules and patches say counts before any slice.
+        All that there is comes at once when somebody starts; what rules and patches say counts before any slice. What
+        they say takes effect on some devices at a time.
         """
+        if self.tracker.is_behind:
+            self._take_in(self.tracker.go_on())
         if not self._events and not self._slices:
             return [], []
         events, self._events = [*self._events, *islice(self._slices, SLICES)], []
@@ -109,12 +112,11 @@ class ClaimCauses:
             self._slices.popleft()
         if not self._with_rules:
             events = [event for event in events if _rule_of(event) is None]
-        pools = sorted(self.tracker.apply_all(events).pools)  # in an order of their own: a day can be lived again
+        applied = self.tracker.apply_all(events)
         changes = [change for event in events if (change := self._note_rule(event)) is not None]
         named = sorted({device for change in changes for device in self._named_by(change)})
-        self._taints.forget(pools)
         self._dirty_devices.extend(named)
-        self._dirty_devices.extend(self._held_in(pools))
+        self._take_in(applied)
         # A rule of the same name may be another one now, which no taint tells on devices that are not published.
         self._dirty_claims.extend(key for device in named for key in self.allocations.holders(device))
         return changes, events
@@ -122,9 +124,7 @@ class ClaimCauses:
     def resume(self) -> None:
         """Takes in what selectors that take long have come to on further devices."""
         if not self.tracker.is_complete:
-            pools = sorted(self.tracker.resume().pools)
-            self._taints.forget(pools)
-            self._dirty_devices.extend(self._held_in(pools))
+            self._take_in(self.tracker.resume())
 
     def update(self, limit: int) -> None:
         """Brings up to so many devices and claims up to date."""
@@ -212,8 +212,10 @@ class ClaimCauses:
             if any(names_device(rule, device) for rule in either):
                 yield device
 
-    def _held_in(self, pools: Iterable[PoolKey]) -> Iterable[DeviceId]:
-        return (device for pool in pools for device in self.allocations.held_in(pool))
+    def _take_in(self, change: Change) -> None:
+        pools = sorted(change.pools)  # in an order of their own: a day can be lived again
+        self._taints.forget(pools)
+        self._dirty_devices.extend(device for pool in pools for device in self.allocations.held_in(pool))
 
     def _look_at(self, devices: Iterable[DeviceId]) -> None:
         """Finds which taints are on allocated devices now; claims on devices where they differ need another look."""

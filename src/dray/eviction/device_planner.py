@@ -140,9 +140,9 @@ class DevicePlanner:
     def take(self, now: float, tick: float) -> list[Taken[ObjectRef]]:
         """The pods to evict now. Each stays pending until it is gone, or `departures` are told what became of it.
 
-        None while slices are still taken in: one of them may take a taint away.
+        None while slices are still taken in, or rules: one of them may take a taint away.
         """
-        if not self._causes.knows_all_slices:
+        if not self._causes.knows_all_devices:
             return []
         taken = self.departures.take(now, tick)
         if not self.is_current:

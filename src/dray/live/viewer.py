@@ -34,11 +34,12 @@ from dray.live.rights import Sight, find_sights
 from dray.live.turns import TURN_SECONDS, Handler, Turns
 from dray.process.clock import as_time
 from dray.reconcile import Clock
+from dray.reconcile.later_turns import LaterTurns
 from dray.reconcile.selector_work import SelectorWork
 from dray.scheduling.cluster import Cluster
 from dray.scheduling.device_states import differs_for_devices
 from dray.snapshot import Snapshot, from_objects
-from dray.tracker import Remove, Upsert
+from dray.tracker import AT_ONCE, Remove, Upsert
 from dray.views import fleet, waiting
 from dray.views.timeline import Log
 
@@ -74,7 +75,7 @@ class Viewer:
         self._pause = pause
         self.namespace: Final = namespace
         self._backlog = cel.Backlog(clock.monotonic)
-        self.cluster: Final = Cluster(backlog=self._backlog)
+        self.cluster: Final = Cluster(backlog=self._backlog, at_once=AT_ONCE)
         self.rows: Final = fleet.FleetRows()
         self.log: Final = Log()
         self.totals = fleet.FleetTotals()
@@ -87,6 +88,7 @@ class Viewer:
         self._tasks: list[asyncio.Task[None]] = []
         self._turns = Turns(self._on_done, clock.sleep)
         self._selector_work = SelectorWork(self._backlog, clock, self._on_selectors, seconds=SELECTOR_SECONDS)
+        self._later = LaterTurns(lambda: self.cluster.is_behind, self._on_behind)
         self._news = asyncio.Event()
         self._dirty = asyncio.Event()
         self._waiting: set[str] = set()
@@ -130,6 +132,7 @@ class Viewer:
 
     async def stop(self) -> None:
         """Ends all watches; who still looks is told to come again."""
+        self._later.stop()
         tasks, self._tasks = self._tasks, []
         for task in tasks:
             task.cancel()
@@ -239,6 +242,7 @@ class Viewer:
         self._backlog.begin_turn("", TURN_SECONDS)
         self._touched |= self.cluster.track(Upsert(new) if new is not None else Remove.of(old))
         self._selector_work.look()
+        self._later.look()
         if isinstance(old, DeviceTaintRule) and self._is_current:
             self.log.rule(old, new, self._now)
 
@@ -291,6 +295,14 @@ class Viewer:
     def _on_selectors(self) -> None:
         self._backlog.begin_turn("", TURN_SECONDS)
         self._touched |= self.cluster.resume()
+        self._selector_work.look()
+        self._later.look()
+        self._dirty.set()
+
+    def _on_behind(self) -> None:
+        """A rule, patch or class concerns more devices than one turn is long enough for."""
+        self._backlog.begin_turn("", TURN_SECONDS)
+        self._touched |= self.cluster.go_on()
         self._selector_work.look()
         self._dirty.set()
 

@@ -29,6 +29,7 @@ from dray.api.references import ObjectName
 from dray.api.resource import DeviceClass, ResourceClaim
 from dray.client import Informer
 from dray.client.informer import Handler
+from dray.reconcile.later_turns import LaterTurns
 from dray.reconcile.selector_work import SelectorWork
 from dray.scheduler.search_work import SearchWork
 from dray.scheduler.state import State
@@ -59,6 +60,9 @@ class Changes:
         """Asked for at once, so that informers that others run are full when this scheduler is to begin."""
         self._watched: list[tuple[Informer[Any], Handler[Any]]] = []
         self._is_told = False
+        self._later = LaterTurns(lambda: self._cluster.is_behind, self._on_behind)
+        self._may_jump = False
+        """Whether pods may be tried before their time for what is left of a change."""
         self.selector_work = SelectorWork(state.backlog, state.clock, self._on_selectors, seconds=seconds)
         self.search_work = SearchWork(state.aside, state.clock, lambda: self._queue.happened(Cause.SELECTORS))
 
@@ -85,6 +89,7 @@ class Changes:
 
     def stop(self) -> None:
         """Listens no more; others may use the informers."""
+        self._later.stop()
         for informer, handler in self._watched:
             informer.ignore(handler)
 
@@ -146,6 +151,7 @@ class Changes:
         self._cluster.track(Upsert(known) if new is not None else Remove.of(known))
         self._queue.happened(Cause.CLASS)
         self.selector_work.look()
+        self._later.look()
 
     def _on_devices(self, old: Any, new: Any) -> None:
         self.begin_turn("")
@@ -154,6 +160,18 @@ class Changes:
             self._state.messages.forget()
             # A compromised node may flood us with slices: pods are tried again, but not before their time (4381-186).
             self._queue.happened(Cause.DEVICES, _has_claims, at_once=old is None or new is None)
+        self._may_jump = self._cluster.is_behind and (self._may_jump or old is None or new is None)
+        self.selector_work.look()
+        self._later.look()
+
+    def _on_behind(self) -> None:
+        """A rule, patch or class concerns more devices than one turn is long enough for."""
+        self.begin_turn("")
+        if self._cluster.go_on():
+            self._state.changes += 1
+            self._state.messages.forget()
+            self._queue.happened(Cause.DEVICES, _has_claims, at_once=self._may_jump)
+        self._may_jump &= self._cluster.is_behind
         self.selector_work.look()
 
     def _on_selectors(self) -> None:
@@ -164,6 +182,7 @@ class Changes:
             self._queue.happened(Cause.DEVICES, _has_claims)
         self._queue.happened(Cause.SELECTORS)
         self.selector_work.look()
+        self._later.look()
 
     def _on_claim(self, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
         self._cluster.set_claim(old, new)

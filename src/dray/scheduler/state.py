@@ -22,6 +22,7 @@ from dray.scheduling.gangs import find_problem
 from dray.scheduling.pod_info import PodInfo
 from dray.scheduling.reasons import GroupReason
 from dray.scheduling.refusal import Refused
+from dray.tracker import AT_ONCE
 
 
 class State:
@@ -50,6 +51,7 @@ class State:
             taint_rules="DRADeviceTaintRules" not in disabled_gates,
             patches="DRAAdminControlledDeviceAttributes" not in disabled_gates,
             backlog=self.backlog,
+            at_once=AT_ONCE,
         )
         self.uses_groups = "GenericWorkload" not in disabled_gates
         self.queue = SchedulingQueue(

@@ -24,7 +24,7 @@ from dray.scheduling.nominations import Nominations
 from dray.scheduling.pod_info import PodInfo, read_pod
 from dray.scheduling.volumes import Volumes
 from dray.scheduling.walks import Walks
-from dray.tracker import Event, Tracker
+from dray.tracker import Change, Event, Tracker
 
 _NOT_MADE: Final = ""
 """In place of the uid of a claim that is in flight and that its scheduler is about to make."""
@@ -42,8 +42,12 @@ class Cluster:
         claims: bool = True,
         extended: bool = True,
         backlog: cel.Backlog | None = None,
+        at_once: int | None = None,
     ) -> None:
         """With a backlog, selectors that take long are left to it, and decisions are put off that depend on them.
+
+        With `at_once`, a change of rules, patches or classes takes effect on so many devices, and with calls of `go_on`
+        on the others.
 
         Without `claims`, those of pods are not looked at: a node refuses such pods if it does look (4381-215).
         Without `extended`, no extended resource is made of devices.
@@ -51,7 +55,9 @@ class Cluster:
         self._uses_claims = claims
         self._uses_extended = claims and extended
         self.nodes = NodeTable()
-        self.tracker = Tracker(taints=taints, taint_rules=taint_rules, patches=patches, backlog=backlog)
+        self.tracker = Tracker(
+            taints=taints, taint_rules=taint_rules, patches=patches, backlog=backlog, at_once=at_once
+        )
         self.inventory = Inventory(backlog)
         self.classes: dict[str, DeviceClass] = {}
         self.claims: dict[ObjectName, ResourceClaim] = {}
@@ -88,17 +94,26 @@ class Cluster:
 
     def track(self, *events: Event) -> Set[PoolKey]:
         """Slices, patches, rules or classes changed; the pools that did by it (5027-31: after they are merged)."""
-        changed = self.tracker.apply_all(events).pools
-        self.inventory.apply_pools(self.tracker.pools.get(key, key) for key in sorted(changed))
-        return changed
+        return self._take_in(self.tracker.apply_all(events))
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether devices look as they did before a change of rules, patches or classes."""
+        return self.tracker.is_behind
+
+    def go_on(self) -> Set[PoolKey]:
+        """Brings some of the devices up to date that are behind; the pools that look different by it."""
+        return self._take_in(self.tracker.go_on()) if self.is_behind else frozenset()
 
     def resume(self) -> Set[PoolKey]:
         """Selectors of rules or patches were evaluated; the pools that look different by it."""
         if self.tracker.is_complete:
             return frozenset()
-        changed = self.tracker.resume().pools
-        self.inventory.apply_pools(self.tracker.pools.get(key, key) for key in sorted(changed))
-        return changed
+        return self._take_in(self.tracker.resume())
+
+    def _take_in(self, change: Change) -> Set[PoolKey]:
+        self.inventory.apply_pools(self.tracker.pools.get(key, key) for key in sorted(change.pools))
+        return change.pools
 
     @property
     def volumes(self) -> Volumes:

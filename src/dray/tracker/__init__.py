@@ -17,9 +17,11 @@ from dray.tracker.view import (
     Problem,
     TrackedTaint,
 )
+from dray.tracker.waiting import AT_ONCE
 
 __all__ = [
     "ALL_NODES",
+    "AT_ONCE",
     "NO_NODES",
     "Change",
     "DeviceId",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import NamedTuple
 
@@ -37,6 +37,10 @@ class Pool:
     def slice(self, name: str) -> CurrentSlice:
         """A slice that counts."""
         return next(part.current[name] for part in self._parts.values() if name in part.current)
+
+    def names(self) -> Iterator[str]:
+        """The slices that count."""
+        return chain.from_iterable(part.current for part in self._parts.values())
 
     def stage(self, columns: ColumnTable) -> Staged:
         """Find the slices that count, for which nodes, and what they say besides devices."""

@@ -35,6 +35,20 @@ class PoolTable:
         """The pools of slices that count, each once, in order."""
         return sorted({self._key_of_slice[name] for name in slice_names})
 
+    def names(self, key: PoolKey) -> Iterable[str]:
+        """The slices of a pool that count."""
+        return self._pools[key].names()
+
+    def size(self, key: PoolKey) -> int:
+        """How many devices a pool shows."""
+        view = self.views.get(key)
+        return 0 if view is None else len(view.devices)
+
+    @property
+    def staged(self) -> Iterable[PoolKey]:
+        """The pools of which slices were noted since the last `rebuild`."""
+        return self._staged.keys()
+
     def put(self, slice_: ResourceSlice) -> None:
         """Note a new or changed slice."""
         name, key = slice_.metadata.name, pool_of(slice_)

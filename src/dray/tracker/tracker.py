@@ -25,6 +25,7 @@ from dray.tracker.pool_table import PoolTable
 from dray.tracker.rule_table import RuleTable
 from dray.tracker.taints import TaintIds
 from dray.tracker.view import Change, EffectiveDevice, PoolView, Problem
+from dray.tracker.waiting import Waiting
 
 
 class Tracker:
@@ -40,12 +41,16 @@ class Tracker:
         taint_rules: bool = True,
         patches: bool = True,
         backlog: cel.Backlog | None = None,
+        at_once: int | None = None,
     ) -> None:
         """Feature switches: without `taints` no device has any (5055-114); without `taint_rules` or `patches` these
         objects are ignored (SVS-14, 5027-43).
 
         With a backlog, evaluations that take long are left to it: until they are made and `resume` is called, the rule
         or patch does not select those devices.
+
+        With `at_once`, a change of rules, patches or classes takes effect on pools with about so many devices; on the
+        others with calls of `go_on`. Until then they look as before. What changes in slices takes effect at once.
         """
         ids = TaintIds()
         self._with_rules = taints and taint_rules
@@ -54,6 +59,8 @@ class Tracker:
         self._patches = PatchTable(backlog)
         self._rules = RuleTable(ids, backlog)
         self._pools = PoolTable(ids, with_taints=taints)
+        self._waiting = Waiting(self._pools)
+        self._at_once = at_once
 
     @property
     def pools(self) -> Mapping[PoolKey, PoolView]:
@@ -108,12 +115,22 @@ class Tracker:
         events = tuple(events)
         for event in events:
             check_kind(event)
+        limit = self._limit
         for event in events:
             if isinstance(event, Remove):
                 self._remove(event.kind, event.name)
             else:
                 self._put(event.object)
-        return Change(frozenset(self._refresh()))
+        return Change(frozenset(self._refresh(limit)))
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether some pools look as they did before a change, and `go_on` brings the next ones up to date."""
+        return bool(self._waiting)
+
+    def go_on(self) -> Change:
+        """Brings some of the pools up to date that are behind. Returns those that look different."""
+        return Change(frozenset(self._refresh(self._at_once)))
 
     @property
     def is_complete(self) -> bool:
@@ -122,9 +139,15 @@ class Tracker:
 
     def resume(self) -> Change:
         """Look again at what was still being evaluated. Returns the pools that look different."""
+        limit = self._limit
         self._rules.resume()
         self._patches.resume()
-        return Change(frozenset(self._refresh()))
+        return Change(frozenset(self._refresh(limit)))
+
+    @property
+    def _limit(self) -> int | None:
+        """On how many devices a change takes effect at once: on none while it is the turn of others."""
+        return 0 if self.is_behind else self._at_once
 
     def _put(self, obj: TrackedObject) -> None:
         if isinstance(obj, ResourceSlice):
@@ -152,18 +175,32 @@ class Tracker:
         self._rules.class_changed(name)
         self._patches.class_changed(name)
 
-    def _refresh(self) -> set[PoolKey]:
-        """Bring everything up to date with the tables. Returns the pools that look different."""
+    def _refresh(self, limit: int | None) -> set[PoolKey]:
+        """Brings up to date with the tables: pools whose slices changed, and others with so many devices, or all.
+
+        Returns the pools that look different.
+        """
         gone, fresh = self._pools.stage()
         for name in gone:
             self._patches.index.drop_sheet(name)
             self._rules.index.drop_sheet(name)
+            self._waiting.drop(name)
         for name in fresh:
             self._patches.index.put_sheet(self._pools.slice(name).published)
-        to_patch = fresh | self._patches.refresh(self._classes.compiled)
-        for name in to_patch:
-            self._patch(self._pools.slice(name))
-        to_taint = to_patch | self._rules.refresh(self._classes.compiled)
+        self._waiting.add_to_patch(fresh | self._patches.refresh(self._classes.compiled))
+        turn = dict.fromkeys(self._pools.staged)
+        self._waiting.take_pools(turn)
+        taken = self._waiting.take(limit)
+        turn |= dict.fromkeys(taken)
+        has_room = limit is None or not (taken or self._waiting)
+        for key in turn:
+            for name in self._waiting.take_to_patch(key):
+                self._patch(self._pools.slice(name))
+        self._waiting.add_to_taint(self._rules.refresh(self._classes.compiled))
+        self._waiting.take_pools(turn)
+        if has_room:
+            turn |= dict.fromkeys(self._waiting.take(limit))
+        to_taint = {name for key in turn for name in self._waiting.take_to_taint(key)}
         return self._pools.rebuild(to_taint, self._rules.taint_hits)
 
     def _patch(self, state: CurrentSlice) -> None:

@@ -18,7 +18,7 @@ from dray.eviction import DevicePlanner, preview
 from dray.eviction.claim_causes import SLICES, ClaimCauses
 from dray.eviction.rule_condition import plan_condition
 from dray.eviction.settings import Limit
-from dray.tracker import Remove, Upsert
+from dray.tracker import Remove, Tracker, Upsert
 from eviction_objects import DRIVER, V1, device_slice, rule, taint, toleration
 
 NOW = 2_000_000_000.0
@@ -385,3 +385,70 @@ def test_a_group_goes_on_leaving_as_a_whole_after_a_restart(first: str) -> None:
 
 def member(of: Pod) -> Pod:
     return replace(of, spec=replace(of.spec, scheduling_group=PodSchedulingGroup(pod_group_name="g")))
+
+
+def of_many_pools(pools: int) -> DevicePlanner:
+    """Each has eight devices, and a pod on one of them. Rules take effect on one pool at a time."""
+    planner = DevicePlanner(Tracker(at_once=8))
+    for number in range(pools):
+        planner.note(Upsert(typed(device_slice(f"pool-{number}", *(f"gpu-{each}" for each in range(8))))))
+        planner.put_pod(pod(number))
+        planner.put_claim(ObjectName(f"ns{number % 3}", f"c{number}"), of_pool(number))
+    finish(planner)
+    return planner
+
+
+def of_pool(number: int) -> ResourceClaim:
+    """The claim of a number, on a device in the pool of that number."""
+    claim = claim_of(number)
+    allocation = claim.status.allocation
+    assert allocation is not None
+    result = replace(allocation.devices.results[0], pool=f"pool-{number}", device="gpu-3")
+    allocation = replace(allocation, devices=replace(allocation.devices, results=(result,)))
+    return replace(claim, status=replace(claim.status, allocation=allocation))
+
+
+def test_nobody_leaves_before_a_rule_has_taken_effect_on_all_devices() -> None:
+    planner = of_many_pools(12)
+    planner.note(Upsert(make_rule(evictionsPerSecond=1000)))
+    passes = 0
+    while not planner.is_current:
+        assert evict(planner) == set()
+        planner.plan(0.0)
+        passes += 1
+    assert passes >= 12
+    assert planner.progress("rule").pending == 12
+    assert len(evict(planner)) == 10
+
+
+@pytest.mark.req("5055-95")
+def test_a_rule_that_is_taken_away_while_it_takes_effect_evicts_nobody() -> None:
+    planner = of_many_pools(12)
+    planner.note(Upsert(make_rule(evictionsPerSecond=1000)))
+    for _ in range(4):
+        planner.plan(0.0)
+    planner.note(Remove("DeviceTaintRule", "rule"))
+    while not planner.is_current:
+        assert evict(planner) == set()
+        planner.plan(0.0)
+    assert evict(planner, 1.0) == set()
+    assert planner.pending == 0
+
+
+@pytest.mark.req("5055-95")
+@pytest.mark.parametrize("effect", ["", "None"])
+def test_a_rule_that_is_gone_or_changed_evicts_nobody_while_devices_still_have_its_taint(effect: str) -> None:
+    """Also nobody whose claim is looked at again meanwhile."""
+    planner = of_many_pools(12)
+    planner.note(Upsert(make_rule(evictionsPerSecond=1000)))
+    finish(planner)
+    planner.note(Upsert(make_rule(effect=effect)) if effect else Remove("DeviceTaintRule", "rule"))
+    planner.plan(0.0)
+    while not planner.is_current:
+        for number in range(12):
+            planner.put_pod(pod(number, message="again"))
+            planner.put_claim(ObjectName(f"ns{number % 3}", f"c{number}"), of_pool(number))
+        assert evict(planner, 5.0) == set()
+        planner.plan(5.0)
+    assert evict(planner, 5.0) == set()
+    assert planner.pending == 0

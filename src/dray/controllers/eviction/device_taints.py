@@ -23,7 +23,7 @@ from dray.controllers.eviction.selector_problems import SelectorProblems
 from dray.eviction import DevicePlanner, Taken
 from dray.eviction.policy import EvictionCause
 from dray.reconcile.selector_work import SelectorWork
-from dray.tracker import Remove, TrackedObject, Tracker, Upsert
+from dray.tracker import AT_ONCE, Remove, TrackedObject, Tracker, Upsert
 
 WORKERS = 340
 """Enough for 1000 evictions a second while each of their four writes takes 80 ms; one of these is for all together."""
@@ -173,6 +173,7 @@ def _make_planner(context: Context, backlog: cel.Backlog) -> DevicePlanner:
         taint_rules=with_rules,
         patches="DRAAdminControlledDeviceAttributes" not in gates,
         backlog=backlog,
+        at_once=AT_ONCE,
     )
     limit = context.settings.eviction.max_evictions
     return DevicePlanner(tracker, taint_rules=with_rules, max_evictions=limit, recent=context.recent_evictions)
