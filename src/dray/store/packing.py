@@ -1,7 +1,7 @@
 """Bytes of objects that are seldom looked at, kept small: what an object has that an example of its kind has not. Pure.
 
 Objects of one resource are mostly alike, so of two kilobytes a few hundred bytes remain. Packing one takes some ten
-microseconds, unpacking two. Nothing is lost: what comes out is what went in, to the byte.
+microseconds, unpacking three. Nothing is lost: what comes out is what went in, to the byte.
 """
 
 from __future__ import annotations
