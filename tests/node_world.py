@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
@@ -254,7 +255,9 @@ async def inhabited(world: W) -> AsyncIterator[W]:
 async def local_world(*, started: bool = True) -> AsyncIterator[LocalWorld]:
     """A world with an agent. The root directory is short, because the paths of Unix sockets must be."""
     with tempfile.TemporaryDirectory(prefix="node-") as directory:
-        async with local_server() as server, inhabited(LocalWorld(server, Path(directory))) as world:
+        # Pods of tests that run at the same time share the machine's control groups, and need uids of their own.
+        server_of_its_own = local_server(seed=os.getpid())
+        async with server_of_its_own as server, inhabited(LocalWorld(server, Path(directory))) as world:
             if started:
                 await world.start()
             yield world
