@@ -63,6 +63,7 @@ from dray.store.lmdb_backend import LmdbBackend, open_store
 from dray.store.local_store import LocalStore
 from dray.store.log import Retention
 from dray.store.memory_backend import MemoryBackend
+from dray.store.parts import in_parts
 from dray.store.records import (
     GROWTH,
     ITSELF,
@@ -130,6 +131,7 @@ __all__ = [
     "backup",
     "folded",
     "growth_beyond",
+    "in_parts",
     "open_store",
     "restore",
 ]

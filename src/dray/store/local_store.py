@@ -62,11 +62,7 @@ class LocalStore(Store):
 
     def stats(self) -> Stats:
         """Numbers for metrics."""
-        return Stats(
-            revision=self.revision,
-            objects={name: len(table.records) for name, table in self._tables.items()},
-            watchers={name: len(group) for name, group in self._groups.items()},
-            events={name: len(table.log.events) for name, table in self._tables.items()},
+        return self._stats(
             pending_writes=len(self._in_flight),
             commits=self._pipeline.commits,
             commit_seconds=self._pipeline.commit_seconds,

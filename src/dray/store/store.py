@@ -198,6 +198,30 @@ class Store(ABC):
     def stats(self) -> Stats:
         """Numbers for metrics."""
 
+    def _stats(
+        self,
+        *,
+        pending_writes: int,
+        commits: int,
+        commit_seconds: float,
+        used_bytes: int,
+        quota_bytes: int,
+        shared: SharedStats | None = None,
+    ) -> Stats:
+        """What an engine counts, with what is counted of every one."""
+        return Stats(
+            revision=self.revision,
+            objects={name: len(table.records) for name, table in self._tables.items()},
+            watchers={name: len(group) for name, group in self._groups.items()},
+            events={name: len(table.log.events) for name, table in self._tables.items()},
+            pending_writes=pending_writes,
+            commits=commits,
+            commit_seconds=commit_seconds,
+            used_bytes=used_bytes,
+            quota_bytes=quota_bytes,
+            shared=shared,
+        )
+
     # ---- writes -----------------------------------------------------------------------------------------------
 
     async def create(self, key: Key, finish: Finish, basis: Basis = ITSELF) -> Record:

@@ -6,7 +6,8 @@ the apiVersion differs, and nobody is asked.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from operator import attrgetter
 from typing import Final
 
 from msgspec.structs import replace
@@ -22,7 +23,7 @@ from dray.server.engine import Engine
 from dray.server.objects import finish
 from dray.server.webhooks import WebhookClient, WebhookFailed, find_target
 from dray.server.webhooks.targets import NoTarget
-from dray.store import Event, Record
+from dray.store import Event, Record, in_parts
 
 SECONDS: Final = 30.0
 MOST_OBJECTS: Final = 1000
@@ -57,7 +58,7 @@ class Conversions:
     async def records(self, kind: Kind, records: Sequence[Record]) -> list[Record]:
         """Records as a version shows them."""
         shown: list[Record] = []
-        for part in _parts(records):
+        for part in in_parts(records, attrgetter("size"), MOST_ASKED, MOST_OBJECTS):
             made = await self.convert(kind, [record.obj for record in part])
             shown += await self._engine.workers.run(kind.resource, _showing_all, part, made)
         return shown
@@ -96,19 +97,6 @@ class Conversions:
             raise errors.internal(
                 f"conversion webhook for {kind.api_version}, Kind={kind.kind} failed: {error}"
             ) from None
-
-
-def _parts(records: Sequence[Record]) -> Iterator[list[Record]]:
-    """As many records as go into one question."""
-    part, size = list[Record](), 0
-    for record in records:
-        if part and (len(part) >= MOST_OBJECTS or size + record.size > MOST_ASKED):
-            yield part
-            part, size = [], 0
-        part.append(record)
-        size += record.size
-    if part:
-        yield part
 
 
 def _answered(kind: CustomKind, told: bytes, uid: str, objects: Sequence[CustomObject]) -> list[CustomObject]:

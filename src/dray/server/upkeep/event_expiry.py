@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from operator import attrgetter
 from typing import Final
 
 import msgspec
@@ -17,7 +18,7 @@ from dray.api.kinds import EVENTS
 from dray.process.clock import Clock
 from dray.server.engine import Engine
 from dray.server.objects import finish, finish_ahead
-from dray.store import Closed, Conflict, Delete, Finish, NotFound, Record, StorageError
+from dray.store import Closed, Conflict, Delete, Finish, NotFound, Record, StorageError, in_parts
 
 KEPT_SECONDS: Final = 3600.0
 SWEEP_SECONDS: Final = 300.0
@@ -47,7 +48,8 @@ async def remove_old(engine: Engine, now: float) -> None:
     store, after = engine.store, None
     while records := store.list(EVENTS.resource, after=after, limit=AT_ONCE).records:
         after = (records[-1].key.namespace, records[-1].key.name)
-        for part in _parts(records):
+        # each large one by itself: it is looked at beside the loop
+        for part in in_parts(records, attrgetter("size"), AT_ONCE_BYTES, AT_ONCE):
             if sum(record.size for record in part) > AT_ONCE_BYTES:
                 removals = await engine.workers.run(CALLER, _removals, part, now)
             else:
@@ -55,19 +57,6 @@ async def remove_old(engine: Engine, now: float) -> None:
             if removals:
                 await _remove(engine, removals)
             await asyncio.sleep(0)
-
-
-def _parts(records: Sequence[Record]) -> Iterator[list[Record]]:
-    """Small events together, each large one by itself: it is looked at beside the loop."""
-    part, size = list[Record](), 0
-    for record in records:
-        if part and size + record.size > AT_ONCE_BYTES:
-            yield part
-            part, size = [], 0
-        part.append(record)
-        size += record.size
-    if part:
-        yield part
 
 
 def _removals(records: Sequence[Record], now: float) -> list[Delete]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,6 +23,7 @@ from dray.store.etcd.loading import Loader
 from dray.store.etcd.revisions import last_number, marked, unmarked
 from dray.store.etcd.transactions import MOST_BYTES, MOST_OPERATIONS
 from dray.store.frame import FrameError, decode_entry, decode_revision, encode_event, encode_revision
+from dray.store.parts import in_parts
 from dray.store.probe import probe
 from dray.store.records import Event, EventType, Key, Record
 from dray.store.stamping import NotOurs, stamped
@@ -65,7 +66,9 @@ def restore(path: Path, address: EtcdAddress, layout: Layout) -> int:
     try:
         if loader.call(RANGE, pb.RangeRequest(key=start, range_end=end, count_only=True)).count:
             raise BackupError(f"cannot restore into {address}: there is something under {layout.prefix} already.")
-        for part in _parts(records):
+        # The largest come first: if etcd takes one of them, it takes all.
+        keys = sorted(records, key=lambda key: -len(records[key]))
+        for part in in_parts(keys, lambda key: len(records[key]), MOST_BYTES, MOST_OPERATIONS):
             puts = [_put(layout, key, records[key], position) for position, key in enumerate(part)]
             largest = part[0]
             loader.call(TXN, pb.TxnRequest(success=puts))
@@ -82,20 +85,6 @@ def restore(path: Path, address: EtcdAddress, layout: Layout) -> int:
     finally:
         loader.close()
     return len(records)
-
-
-def _parts(records: Mapping[Key, bytes]) -> Iterator[list[Key]]:
-    """Records for one transaction each. The largest come first: if etcd takes one of them, it takes all."""
-    part: list[Key] = []
-    size = 0
-    for key in sorted(records, key=lambda key: -len(records[key])):
-        if part and (len(part) == MOST_OPERATIONS or size + len(records[key]) > MOST_BYTES):
-            yield part
-            part, size = [], 0
-        part.append(key)
-        size += len(records[key])
-    if part:
-        yield part
 
 
 def _frames(layout: Layout, values: list[Any]) -> list[tuple[bytes, bytes]]:
