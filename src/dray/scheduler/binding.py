@@ -63,6 +63,8 @@ class Binder:
         reserved: list[ResourceClaim] = []
         made: ResourceClaim | None = None
         try:
+            if chosen.extended is not None:  # before claims are looked at again: what was seen is soon old
+                await self.record_extended(pod, chosen.extended)
             for claim in chosen.claims:
                 if not claim.metadata.uid:
                     claim = made = await self.create(claim)
@@ -76,8 +78,6 @@ class Binder:
                 observer.done("PreBind")
             if any(find_unready(claim) for claim in (*stored, *reserved)):
                 raise DevicesNotReady([*stored, *reserved])
-            if chosen.extended is not None:
-                await self.record_extended(pod, chosen.extended)
             await self.bind_pod(pod, chosen.node)
         except ApiError:
             with contextlib.suppress(ApiError, OSError, TimeoutError):
