@@ -60,6 +60,8 @@ class DeviceEvictions:
             self._finished.setdefault(change.new.metadata.uid, now)
         if isinstance(change.old, ResourceSlice | DeviceTaintRule):
             self._replaced.append((now, change.old))
+        if isinstance(change.new, ResourceSlice):
+            self._note_renewals(change.old, change.new)
         for uid, before in self._causes.items():
             if causes.get(uid) != before:
                 self._past[uid].append((before, now))
@@ -69,6 +71,13 @@ class DeviceEvictions:
                 self._rates[cause.taint].add(cause.rate)
                 self._affected[cause.taint].add(uid)
                 self._since.setdefault((uid, cause), self._clock.now())
+
+    def _note_renewals(self, old: ResourceSlice | None, new: ResourceSlice) -> None:
+        """A driver's taint that differs in anything is another one (5055-80)."""
+        before = {} if old is None else {device.name: device.taints for device in old.spec.devices}
+        for device in new.spec.devices:
+            if device.taints != before.get(device.name, ()):
+                self._pace.renew("/".join((new.spec.driver, new.spec.pool.name, device.name)))
 
     def _recent(self, uid: str) -> set[Cause]:
         """The reasons that a pod has, or had not long ago, or seems to have to somebody whose news of taints is old."""

@@ -24,6 +24,7 @@ class Pace:
         self._starts = starts
         self._attempts: dict[str, list[float]] = defaultdict(list)
         self._attempted: set[tuple[str, int]] = set()
+        self._renewals: dict[str, list[float]] = defaultdict(list)
 
     def begun(self, request: Request) -> str | None:
         """The uid of the pod whose eviction a request begins, each time that the controller runs once: it says so."""
@@ -36,6 +37,10 @@ class Pace:
         self._attempted.add((uid, len(self._starts)))
         return uid
 
+    def renew(self, taint: str) -> None:
+        """A taint is another one from now on, with a limit of its own: its attributes are not what they were."""
+        self._renewals[taint].append(self._clock.monotonic())
+
     def check(self, taint: str, rate: int) -> None:
         """An eviction begins now for a taint."""
         attempts, now = self._attempts[taint], self._clock.monotonic()
@@ -43,6 +48,7 @@ class Pace:
         for number, first in enumerate(attempts):
             count = len(attempts) - number
             restarts = sum(first <= start <= now for start in self._starts)
-            if count > BURST * (1 + restarts) + rate * (now - first) + 1:
+            renewals = sum(first < renewal <= now for renewal in self._renewals[taint])
+            if count > BURST * (1 + restarts + renewals) + rate * (now - first) + 1:
                 self._ledger.blame(f"{count} pods were evicted within {now - first:.2f}s at {rate}/s for {taint}")
                 return
