@@ -7,7 +7,7 @@ from typing import Final
 
 __all__ = [
     "CompileError", "CostsTooMuch", "EvaluationError", "Issue", "NoSuchOverload", "OutOfTime", "Postponed",
-    "SelectorError", "WrongResult", "caret", "locate",
+    "SelectorError", "TooComplex", "WrongResult", "caret", "locate",
 ]  # fmt: skip
 
 _MAX_LINE_SHOWN: Final = 160
@@ -47,6 +47,10 @@ class CompileError(SelectorError):
     def render(self, expression: str) -> str:
         """Every finding with its line of the expression and a caret below the position."""
         return "\n".join(f"{issue}\n{caret(expression, issue.line, issue.column)}" for issue in self.issues)
+
+
+class TooComplex(CompileError):
+    """The expression is valid, but may cost more than a new one is allowed to."""
 
 
 class WrongResult(CompileError):

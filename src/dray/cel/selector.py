@@ -10,7 +10,7 @@ from dray.cel.allowance import LIGHT_ESTIMATE, More
 from dray.cel.ast import Node
 from dray.cel.checker import check
 from dray.cel.environment import MAX_LENGTH, Mode
-from dray.cel.errors import CompileError, EvaluationError, Issue, Postponed, SelectorError, locate
+from dray.cel.errors import CompileError, EvaluationError, Issue, Postponed, SelectorError, TooComplex, locate
 from dray.cel.estimate import estimate_cost
 from dray.cel.evaluators import Steps, Whole
 from dray.cel.explain import Condition, Term, explain, terms
@@ -149,10 +149,11 @@ def compile(expression: str, mode: Mode = "new") -> Selector:
     if not isinstance(compiled, Selector):
         raise CompileError(compiled)
     if mode == "new" and compiled.estimated_cost > COST_LIMIT:
-        raise _failure(
+        why = (
             f"too complex: the estimated cost {compiled.estimated_cost} exceeds the limit {COST_LIMIT}; "
             "shorten lists, avoid nested comprehensions, or compare with constants"
         )
+        raise TooComplex((Issue(why, 1, 1),))
     return compiled
 
 

@@ -28,6 +28,10 @@ class Broken(Exception):
     """The driver breaks the rule. The message says what it did, and what it should have done."""
 
 
+class UnprepareFailed(Broken):
+    """The driver does not unprepare what it has prepared."""
+
+
 class NotApplicable(Exception):
     """The rule says nothing about this driver, or cannot be tried here. The message says why."""
 

@@ -22,7 +22,7 @@ from dray.api.resource import ResourceClaim
 from dray.api.status import ApiError
 from dray.driver_test.kubelet import Answer, CallFailed, PluginConnection, Registration, find_sockets
 from dray.driver_test.report import DriverReport, Outcome, Result
-from dray.driver_test.rule import Broken, Level, NotApplicable, Rule
+from dray.driver_test.rule import Broken, Level, NotApplicable, Rule, UnprepareFailed
 from dray.driver_test.stage import DeviceName, Stage
 from dray.driver_test.subject import Subject
 
@@ -157,14 +157,16 @@ class Trial:
         return Broken(why)
 
     async def unprepared(self, *claims: ResourceClaim) -> None:
-        """Unprepares claims in one call. Raises Broken unless that succeeds."""
+        """Unprepares claims in one call. Raises UnprepareFailed unless that succeeds."""
         plugin = await self.plugin()
         try:
             answers = await plugin.unprepare([ObjectRef.of(claim) for claim in claims])
+            for claim in claims:
+                self._good(answers, claim, UNPREPARE)
         except CallFailed as error:
-            raise Broken(f"NodeUnprepareResources failed with {error}") from None
-        for claim in claims:
-            self._good(answers, claim, "NodeUnprepareResources")
+            raise UnprepareFailed(f"{UNPREPARE} failed with {error}") from None
+        except Broken as error:
+            raise UnprepareFailed(str(error)) from None
 
     async def refused(self, claim: ObjectRef) -> str:
         """Tries to prepare a claim that cannot be; how the driver says no. Raises Broken if it does not."""
@@ -268,6 +270,7 @@ async def run_trial(
         heard(result)
         results.append(result)
 
+    is_unprepare_blamed = False
     try:
         for rule in rules:
             if cause:
@@ -282,15 +285,12 @@ async def run_trial(
                 said = trial.subject.said()
                 quoted(cause, said)
             note(result)
+            is_unprepare_blamed |= result.is_broken and tried.unprepare_failed
             if tried.late_death:
                 note(_unprepare_after_use(cause))
             elif result.is_broken and not cause and not said and (said := trial.subject.said()):
                 quoted("", said)
-        if (
-            trial.untidy
-            and not cause
-            and not any(UNPREPARE in result.message for result in results if result.is_broken)
-        ):
+        if trial.untidy and not cause and not is_unprepare_blamed:
             note(_unprepare_after_use(trial.untidy))
     finally:
         await trial.close()
@@ -303,6 +303,8 @@ class _Tried(NamedTuple):
     """How the driver ended by itself while the rule was tried."""
     late_death: str
     """How it ended when the rule had been tried, and its claims were unprepared."""
+    unprepare_failed: bool
+    """Whether that is what ended the rule."""
 
 
 def _unprepare_after_use(why: str) -> Result:
@@ -312,6 +314,7 @@ def _unprepare_after_use(why: str) -> Result:
 async def _try(trial: Trial, rule: Rule) -> _Tried:
     began = time.monotonic()
     outcome, message = Outcome.PASSED, ""
+    unprepare_failed = False
     try:
         try:
             await rule.check(trial)
@@ -319,9 +322,10 @@ async def _try(trial: Trial, rule: Rule) -> _Tried:
             outcome, message = Outcome.SKIPPED, str(error)
         except (Broken, CallFailed, ApiError, OSError) as error:
             outcome, message = Outcome.FAILED if rule.level is Level.MUST else Outcome.ADVICE, str(error)
+            unprepare_failed = isinstance(error, UnprepareFailed)
         seconds = round(time.monotonic() - began, 3)
         death = await trial.death(0.0 if outcome in (Outcome.PASSED, Outcome.SKIPPED) else DEATH_SECONDS)
     finally:
         is_tidy = await trial.tidy()
     late = "" if death else await trial.death(0.0 if is_tidy else DEATH_SECONDS)
-    return _Tried(Result(rule.name, rule.title, outcome, message, seconds), death, late)
+    return _Tried(Result(rule.name, rule.title, outcome, message, seconds), death, late, unprepare_failed)

@@ -6,17 +6,13 @@ change without making stored objects invalid (4381-52).
 
 from __future__ import annotations
 
-from typing import Final
-
 from dray.api.field import forbidden, invalid, required
 from dray.api.resource.device_class import EXPRESSION_BYTES, SELECTORS, DeviceSelector
 from dray.api.text_memory import remember_texts
 from dray.cel import CompileError, compile
+from dray.cel.errors import TooComplex
 from dray.validation import check
 from dray.validation.context import Errors
-
-TOO_COSTLY: Final = "too complex"
-"""How the compiler's complaint about the cost begins; Kubernetes forbids such expressions, others are invalid."""
 
 
 def validate_selectors(
@@ -41,18 +37,20 @@ def validate_expression(errors: Errors, expression: str, path: str) -> None:
     check.length(errors, path, expression, EXPRESSION_BYTES)
     if len(errors) > before:
         return
-    problem = _problem(expression)
-    if problem.startswith(TOO_COSTLY):
+    problem, is_too_complex = _problem(expression)
+    if is_too_complex:  # Kubernetes forbids these, others are invalid
         errors.append(forbidden(path, problem))
     elif problem:
         errors.append(invalid(path, expression, problem))
 
 
 @remember_texts(1024)
-def _problem(expression: str) -> str:
-    """What is wrong with a new expression; empty if nothing is."""
+def _problem(expression: str) -> tuple[str, bool]:
+    """What is wrong with a new expression, and whether that is its cost; empty if nothing is."""
     try:
         compile(expression, mode="new")
+    except TooComplex as error:
+        return error.message, True
     except CompileError as error:
-        return error.message if error.message.startswith(TOO_COSTLY) else str(error)
-    return ""
+        return str(error), False
+    return "", False

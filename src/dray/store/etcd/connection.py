@@ -54,6 +54,11 @@ class Refused(StorageError):
         super().__init__(message)
         self.code = code
 
+    @property
+    def is_compacted(self) -> bool:
+        """Whether a revision was asked for that etcd keeps no more. One that is yet to come has the same code."""
+        return self.code is grpc.StatusCode.OUT_OF_RANGE and "compacted" in str(self)
+
 
 def is_too_large(error: Any) -> bool:
     """Whether a call was refused because of its size: by etcd, or by the gRPC in front of it."""

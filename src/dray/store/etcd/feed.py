@@ -190,7 +190,7 @@ class Feed:
         try:
             await self._connection.ask(RANGE, before)
         except Refused as error:
-            if "compacted" in str(error):
+            if error.is_compacted:
                 await self._begin_anew(told)
                 return
         self._connection.disown(f"has another past than it had up to revision {told}")
