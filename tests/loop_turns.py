@@ -1,8 +1,8 @@
 """How long the turns of an event loop are, in processor time of its own thread: other programs do not count.
 
-Nor do collections of garbage: they go over all that earlier tests left in this process, and come at any moment. Nor does
-what others take away by sharing a core or its caches: a long turn is told as the processor would do it at its best, which
-is judged by how long a fixed piece of work takes right afterwards.
+Nor do collections of garbage: they go over all that earlier tests left in this process, and come at any moment. Nor
+does what others take away by sharing a core or its caches: a long turn is told as the processor would do it at its
+best, which is judged by how long a fixed piece of work takes right afterwards.
 """
 
 from __future__ import annotations

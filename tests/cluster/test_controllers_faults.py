@@ -4,14 +4,15 @@ import asyncio
 import random
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from controller_world import Manifest, World, manifest, pod
+from controller_world import Manifest, World, manifest, node, pod
 from dray.api.pods import is_active
 from dray.api.status import ApiError
 from dray.controllers import Manager
+from dray.controllers.catalog import CATALOG
 from local_server import LocalServer, local_server
 
 WRITES = ("create", "update", "patch", "delete")
@@ -192,6 +193,63 @@ async def test_nothing_is_made_twice_because_news_is_late(seed: int) -> None:
         await world.settle(900)
         await check(world)
         await stop(task)
+
+
+class Unanswered:
+    """A client that gets no answer when it makes a pod, or a ReplicaSet for pods."""
+
+    def __init__(self, client: Any, begun: list[str]) -> None:
+        self._client = client
+        self._begun = begun
+
+    def __getattr__(self, name: str) -> Any:
+        call = getattr(self._client, name)
+        if name not in WRITES:
+            return call
+
+        async def noted(*arguments: Any, **options: Any) -> Any:
+            self._begun.append(name)
+            if name == "create" and arguments[0].kind in ("Pod", "ReplicaSet"):
+                await asyncio.Event().wait()
+            return await call(*arguments, **options)
+
+        return noted
+
+
+@pytest.mark.parametrize(
+    ("workload", "account"),
+    [
+        ("DaemonSet", "daemon-set-controller"),
+        ("Deployment", "deployment-controller"),
+        ("Job", "job-controller"),
+        ("ReplicaSet", "replicaset-controller"),
+        ("StatefulSet", "statefulset-controller"),
+    ],
+)
+async def test_who_has_to_stop_begins_no_other_write(workload: str, account: str) -> None:
+    """Somebody else may have the lease by now."""
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": TEMPLATE_SPEC["containers"]}}
+    version, spec = "apps/v1", {"selector": {"matchLabels": {"app": "web"}}, "template": template}
+    if workload == "Job":
+        version, spec = "batch/v1", {"template": {"spec": {**template["spec"], "restartPolicy": "Never"}}}
+    begun: list[str] = []
+    async with local_server() as server:
+        manager = Manager(
+            server.component("kube-controller-manager"),
+            server.clock,
+            wanted=(next(name for name, entry in CATALOG.items() if entry.account == account),),
+            client_for=lambda name: cast(Any, Unanswered(server.component(name), begun)),
+        )
+        task = asyncio.get_running_loop().create_task(manager.run())
+        world = World(server, manager)
+        await world.create(node("n1"), manifest(version, workload, "w", spec=spec))
+        await world.settle(5)
+        assert "create" in begun
+        begun.clear()
+        task.cancel()
+        await world.settle(0.1)
+        assert task.done()
+        assert begun == []
 
 
 class Overtaken:

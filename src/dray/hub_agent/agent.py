@@ -24,6 +24,7 @@ from dray.client import Client, Informer
 from dray.hub_agent.report import ClusterReport, status_of
 from dray.placement.availability import LEASE_NAME
 from dray.process.clock import as_time
+from dray.process.tasks import is_told_to_end
 from dray.reconcile import Clock
 
 REPORT_SECONDS = 2.0
@@ -129,7 +130,7 @@ class Agent:
                 group.create_task(self._renew(client, own))
                 group.create_task(self._keep_reporting(client, own))
         finally:
-            if not _is_being_cancelled():
+            if not is_told_to_end():  # then the client stays open for saying goodbye
                 await self._close()
 
     async def _renew(self, client: Client, own: Informer[ManagedCluster]) -> None:
@@ -176,9 +177,3 @@ def _why_not(cluster: ManagedCluster) -> str:
     """What the hub says of a cluster that it does not accept; if nothing, what has to be set."""
     said = find_condition(cluster.status.conditions, CONDITION_HUB_ACCEPTED)
     return said.message if said is not None and cluster.spec.hub_accepts_client else "spec.hubAcceptsClient"
-
-
-def _is_being_cancelled() -> bool:
-    """Whether the agent is told to end: then the client stays open for saying goodbye."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0

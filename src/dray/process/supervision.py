@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from dray.api.backoff import Backoff
 from dray.process.clock import Clock
+from dray.process.tasks import is_told_to_end
 
 RESTART: Final = Backoff(first=1.0, longest=60.0)
 
@@ -56,6 +57,8 @@ class Supervisor:
                 problem: Exception | None = None
             except Exception as error:
                 problem = error
+            if is_told_to_end():  # and failed on its way out
+                raise asyncio.CancelledError from problem
             if self._clock.monotonic() - began > RESTART.longest:
                 pauses.reset()  # it had worked
             pause = pauses.next()

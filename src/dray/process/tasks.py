@@ -8,6 +8,12 @@ from collections.abc import Awaitable, Coroutine, Iterable, Sequence
 from typing import Any
 
 
+def is_told_to_end() -> bool:
+    """Whether this task was cancelled, also if a failure on the way out hides it. Loops look before they go on."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
 async def run_together(*work: Coroutine[Any, Any, None]) -> None:
     """Runs everything until cancelled, or until one part fails, which ends the others, too. Raises what it raised."""
     tasks = [asyncio.get_running_loop().create_task(one) for one in work]

@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 
 from dray.api.status import ApiError
 from dray.process.clock import Clock
-from dray.process.tasks import run_together
+from dray.process.tasks import is_told_to_end, run_together
 from dray.reconcile import fair_turns
 from dray.reconcile.effort import Effort, Rests
 from dray.reconcile.queue import WorkQueue
@@ -84,3 +84,5 @@ class Controller(Generic[K]):
             finally:
                 self._rests.note(key, effort.seconds)
                 self.queue.done(key)
+            if is_told_to_end():  # and what it did then failed, or was done
+                raise asyncio.CancelledError

@@ -63,3 +63,21 @@ async def test_what_ends_is_started_again_and_stop_ends_all() -> None:
     await clock.advance(100)
     assert count == 2
     assert len(asyncio.all_tasks()) == 1
+
+
+async def test_who_fails_on_the_way_out_has_ended_all_the_same() -> None:
+    clock = VirtualClock()
+    supervisor = Supervisor(clock)
+
+    async def fails_when_told_to_end() -> None:
+        try:
+            await clock.sleep(100)
+        finally:
+            raise OSError("connection refused")
+
+    supervisor.start("stubborn", fails_when_told_to_end)
+    await clock.settle()
+    stopping = asyncio.create_task(supervisor.stop())
+    await clock.settle()
+    assert stopping.done()
+    assert supervisor.problems == {}

@@ -36,3 +36,28 @@ async def test_a_mistake_is_logged_with_its_traceback_and_tried_again(caplog: py
     assert [record.getMessage() for record in shown] == ["test: a mistake while handling bad; it is tried again"] * 2
     assert shown[0].exc_info is not None
     assert shown[0].exc_info[0] is KeyError
+
+
+@pytest.mark.parametrize("failure", [OSError("connection refused"), KeyError("no such thing"), None])
+async def test_what_goes_wrong_on_the_way_out_keeps_nobody_at_work(failure: Exception | None) -> None:
+    clock = VirtualClock()
+    seen: list[str] = []
+
+    async def reconcile(key: str) -> float | None:
+        seen.append(key)
+        try:
+            await clock.sleep(100)
+        except asyncio.CancelledError:
+            if failure is not None:
+                raise failure from None
+        return None
+
+    controller = Controller("test", reconcile, clock)
+    task = asyncio.create_task(controller.run())
+    controller.queue.add("one")
+    controller.queue.add("two")
+    await clock.settle()
+    task.cancel()
+    await clock.settle()
+    assert task.cancelled()
+    assert seen == ["one"]

@@ -78,14 +78,18 @@ class DaemonSetController(WorkloadController):
         state = observe(daemon_set, hash_of(history.current), self._nodes, pods, now)
         await asyncio.sleep(0)  # with thousands of nodes each step takes its time
         waits: list[float] = []
-        try:
-            if settled:
+        failure: Exception | None = None
+        if settled:
+            try:
                 await self._work(state, waits)
-            else:
-                waits.append(LONGEST)
-        finally:
-            await asyncio.sleep(0)
-            await self._write_status(state, plan_status(state, history.collisions))
+            except Exception as error:
+                failure = error
+        else:
+            waits.append(LONGEST)
+        await asyncio.sleep(0)
+        await self._write_status(state, plan_status(state, history.collisions))
+        if failure is not None:
+            raise failure
         live = {pod.metadata.labels.get(HASH, "") for pod in pods}
         await self._history.prune(history.old, daemon_set.spec.revision_history_limit, live)
         soon = next_available(state)

@@ -95,15 +95,19 @@ class StatefulSetController(WorkloadController):
         state = state._replace(patient={number for number, seconds in patient.items() if seconds})
         waits = [seconds for seconds in patient.values() if seconds]
         current = _current(stateful_set, history).metadata.name
-        try:
-            if settled:
+        failure: Exception | None = None
+        if settled:
+            try:
                 await self._work(state, history, waits)
-            else:
-                waits.append(LONGEST)
-        finally:
-            count = EACH * len(pods)
-            planned = await beside_loop(count, plan_status, state, pods, current, history.collisions)
-            await self._write_status(stateful_set, planned)
+            except Exception as error:
+                failure = error
+        else:
+            waits.append(LONGEST)
+        count = EACH * len(pods)
+        planned = await beside_loop(count, plan_status, state, pods, current, history.collisions)
+        await self._write_status(stateful_set, planned)
+        if failure is not None:
+            raise failure
         live = {current, *map(revision_of, pods)}
         unused = [one for one in history.old if one.metadata.name not in live]
         await self._history.prune(unused, spec.revision_history_limit)
