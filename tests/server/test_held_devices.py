@@ -39,12 +39,12 @@ def result(device: str, pool: str = "pool", **more: Any) -> Manifest:
     return {"request": "gpu", "driver": DRIVER, "pool": pool, "device": device, **more}
 
 
-async def allocate(client: Client, name: str, *results: Manifest) -> None:
+async def allocate(client: Client, name: str, *results: Manifest, **status: Any) -> None:
     """As a scheduler does it, with the claim as it is stored."""
     claim = await client.get(CLAIMS, "default", name)
     assert isinstance(claim, ResourceClaim)
     wanted: ResourceClaim = typed(
-        manifest(V1, "ResourceClaim", name, status={"allocation": {"devices": {"results": list(results)}}})
+        manifest(V1, "ResourceClaim", name, status={"allocation": {"devices": {"results": list(results)}}, **status})
     )
     await client.update(replace(claim, status=wanted.status), subresource="status")
 
@@ -166,14 +166,44 @@ async def test_a_device_stays_taken_when_it_is_not_published_any_more() -> None:
         await expect_refusal(allocate(admin, "b", result("gpu-0")), "is allocated to")
 
 
-async def test_devices_that_do_not_exist_and_admin_access_are_not_counted() -> None:
+async def test_admin_access_is_not_counted() -> None:
     async with server_with_devices() as server:
         admin = as_scheduler(server)
         label = {"metadata": {"labels": {"resource.kubernetes.io/admin-access": "true"}}}
         await admin.patch(by_kind("v1", "Namespace"), "", "default", label)
-        await allocate(admin, "a", result("gpu-0", "elsewhere"), result("gpu-0"))
-        await allocate(admin, "b", result("gpu-0", "elsewhere"), result("gpu-0", adminAccess=True))
+        await allocate(admin, "a", result("gpu-0"))
+        await allocate(admin, "b", result("gpu-0", adminAccess=True))
         await allocate(admin, "c", result("gpu-1"))
+
+
+@pytest.mark.parametrize("users", [[], [{"resource": "pods", "name": "p", "uid": "1"}]])
+async def test_people_give_away_what_is_not_published_as_they_like(users: list[Manifest]) -> None:
+    """Tests of the API do, for instance. Once it is published, nobody gives it to one more."""
+    async with server_with_devices() as server:
+        person = server.client()
+        for name in ("a", "b"):
+            await allocate(person, name, result("gpu-0", "later"), reservedFor=users)
+        later = device_slice("later", "gpu-0", pool={"name": "later", "generation": 1, "resourceSliceCount": 1})
+        await person.create(typed(later))
+        await expect_refusal(allocate(as_scheduler(server), "c", result("gpu-0", "later")), "is allocated to")
+
+
+async def test_no_program_gives_away_what_is_not_published_any_more() -> None:
+    """Two schedulers that have not heard yet that it is gone would each take a part of the same device."""
+    async with server_with_devices() as server:
+        admin = as_scheduler(server)
+        await admin.delete(by_kind(V1, "ResourceSlice"), "", "pool-slice")
+        await expect_refusal(allocate(admin, "a", result("gpu-0")), "is not published any more; allocate anew")
+
+
+async def test_what_was_let_go_of_is_remembered_no_more() -> None:
+    async with server_with_devices() as server:
+        admin = as_scheduler(server)
+        for _ in range(3):
+            await allocate(admin, "a", result("gpu-0"), result("gpu-1"))
+            await release(admin, "a")
+        await allocate(admin, "b", result("link"))
+        assert list(server.engine.held_devices._holders[DRIVER, "pool"]) == ["link"]
 
 
 @pytest.mark.req("4381-48")

@@ -82,7 +82,7 @@ async def _with_devices(engine: Engine, wanted: Allocation, old: ResourceClaim) 
     await engine.admission.check(engine, call, held, old)
     new = replace(held, status=claim.status)
     await engine.admission.check(engine, wanted.status, new, held)
-    return engine.held_devices.guarded(call.key, new, old, finish(new), is_judged=True)
+    return engine.held_devices.guarded(call.key, new, old, finish(new))
 
 
 async def create_claims(

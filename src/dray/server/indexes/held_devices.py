@@ -9,15 +9,16 @@ device to two claims; here the write of the second allocation is refused with a 
     write of an allocation ─▶ staged ─▶ who else holds the device: as stored, or as on its way to disk? ─▶ 409 or go on
 
 Only decisions of schedulers are judged, which reserve the claim in the same write, and all that users of the system
-write: a person who only writes an allocation knows what they do, as with kube-apiserver. What counts are devices that
-were published when they were given away. Results with adminAccess hold nothing (4381-48).
+write: a person who only writes an allocation knows what they do, as with kube-apiserver, and so does one who gives away
+what is not published. Users of the system may not: what it is, and who else draws on the same, nobody could say.
+Results with adminAccess hold nothing (4381-48).
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
 
 from dray.api.kinds import CLAIMS, PATCHES
 from dray.api.resource import DeviceRequestAllocationResult, ResourceClaim
@@ -30,7 +31,8 @@ from dray.server.indexes.published_pools import CounterKey, PublishedPool, Publi
 from dray.store import ITSELF, Basis, Finish, Key, Store
 
 Result = DeviceRequestAllocationResult
-_Given = tuple[Result, PublishedPool | None]
+
+RELEASED_AT_ONCE: Final = 4
 
 
 class HeldDevices:
@@ -40,39 +42,61 @@ class HeldDevices:
         self._store = store
         self._pools = pools
         self._holders: dict[PoolKey, dict[str, dict[Key, None]]] = {}
+        self._released: deque[tuple[PoolKey, str]] = deque()
+        """Devices that were let go of: their entries go with the next looks."""
         self._is_loaded = False
         # Other servers give devices away, too: what they write is noted before each look.
         self._claims = Followed(store, CLAIMS.resource, self._apply) if store.is_shared else None
 
-    def guarded(self, key: Key, new: ResourceClaim, old: ResourceClaim, finish: Finish, *, is_judged: bool) -> Finish:
+    def guarded(
+        self,
+        key: Key,
+        new: ResourceClaim,
+        old: ResourceClaim,
+        finish: Finish,
+        *,
+        is_judged: bool = True,
+        by_program: bool = True,
+    ) -> Finish:
         """How the store completes a claim, and refuses (ApiError 409) one that takes what another claim has.
+
+        A program may not take what is not published any more, either.
 
         The store calls this when it numbers the write, after which it counts as being on its way: nobody can come
         between the look and the write.
         """
-        if new.status.allocation is None or old.status.allocation is not None:
+        if old.status.allocation is not None:
+            if new.status.allocation is None:
+                self._released.extend(((each.driver, each.pool), each.device) for each in _held(old))
+            return finish
+        if new.status.allocation is None:
             return finish
 
         def complete(revision: int) -> tuple[Any, bytes]:
-            self._take(key, new, is_judged)
+            self._take(key, new, is_judged=is_judged, by_program=by_program)
             return finish(revision)
 
         return complete
 
-    def _take(self, key: Key, claim: ResourceClaim, is_judged: bool) -> None:
+    def _take(self, key: Key, claim: ResourceClaim, *, is_judged: bool, by_program: bool) -> None:
         """Notes who holds the devices of a claim from now on. Raises ApiError if another claim does."""
         if self._claims is not None:
             self._claims.catch_up()
         elif not self._is_loaded:
             self._load()
-        given = self._given(claim)
-        results = [result for result, _ in given]
-        for result, pool in given if is_judged else ():
-            problem = self._problem(key, pool, result, results)
+        for _ in range(min(RELEASED_AT_ONCE, len(self._released))):
+            self._others(key, *self._released.popleft())
+        results, node = _held(claim), allocated_node(claim.status.allocation)
+        for result in results if is_judged else ():
+            pool = self._pools.find((result.driver, result.pool), node)
+            if pool is not None and result.device in pool.devices:
+                problem = self._problem(key, pool, result, results)
+            else:
+                problem = self._problem_with_unpublished(key, result) if by_program else ""
             if problem:
                 device = f"{result.driver}/{result.pool}/{result.device}"
                 raise errors.conflict(CLAIMS, claim.metadata.name, f"device {device} {problem}; allocate anew")
-        self._note(key, given)
+        self._note(key, results)
 
     def basis(self, claims: Iterable[ResourceClaim]) -> Basis:
         """What the write of allocations is judged by besides the claims: what others hold of the same pools."""
@@ -83,34 +107,32 @@ class HeldDevices:
 
     def _apply(self, key: Key, claim: ResourceClaim | None) -> None:
         if claim is not None:
-            self._note(key, self._given(claim))
+            self._note(key, _held(claim))
 
     def _load(self) -> None:
         self._is_loaded = True
         for record in self._store.list(CLAIMS.resource).records:
-            self._note(record.key, self._given(record.obj))
+            self._note(record.key, _held(record.obj))
 
-    def _given(self, claim: ResourceClaim) -> list[_Given]:
-        """What a claim holds, each with its pool as it is published now."""
-        node = allocated_node(claim.status.allocation)
-        return [(result, self._pools.find((result.driver, result.pool), node)) for result in _held(claim)]
+    def _note(self, key: Key, results: list[Result]) -> None:
+        for result in results:
+            held = self._holders.setdefault((result.driver, result.pool), {})
+            held.setdefault(result.device, {})[key] = None
 
-    def _note(self, key: Key, given: list[_Given]) -> None:
-        for result, pool in given:
-            if pool is not None and result.device in pool.devices:
-                held = self._holders.setdefault((result.driver, result.pool), {})
-                held.setdefault(result.device, {})[key] = None
+    def _problem_with_unpublished(self, key: Key, wanted: Result) -> str:
+        """Why a program cannot give away a device that is in none of the slices that count: most likely it is gone."""
+        problem = _holder(wanted, self._others(key, (wanted.driver, wanted.pool), wanted.device))
+        slices = self._pools.slices(wanted.driver, wanted.pool)
+        if problem or any(device.name == wanted.device for each in slices for device in each.spec.devices):
+            return problem
+        return "is not published any more"
 
-    def _problem(self, key: Key, pool: PublishedPool | None, wanted: Result, together: list[Result]) -> str:
+    def _problem(self, key: Key, pool: PublishedPool, wanted: Result, together: list[Result]) -> str:
         """Why a device cannot be given to a claim, besides what the claim gets `together` with it; empty if it can."""
-        place = (wanted.driver, wanted.pool)
-        device = pool.devices.get(wanted.device) if pool is not None else None
+        place, device = (wanted.driver, wanted.pool), pool.devices[wanted.device]
         others = self._others(key, place, wanted.device)
-        for owner, held in others.items():
-            if wanted.share_id is None or any(result.share_id is None for result in held):
-                return f"is allocated to ResourceClaim {owner.namespace}/{owner.name}"
-        if pool is None or device is None:
-            return ""
+        if problem := _holder(wanted, others):
+            return problem
         if wanted.share_id is not None:
             shares = [result for held in others.values() for result in held]
             problem = self._capacity_problem(device, [*shares, *(each for each in together if _is_same(each, wanted))])
@@ -132,6 +154,8 @@ class HeldDevices:
                 del holders[owner]
         if holders is not None and not holders:
             del self._holders[place][device]
+            if not self._holders[place]:
+                del self._holders[place]
         found.pop(key, None)
         return found
 
@@ -172,6 +196,14 @@ class HeldDevices:
             if counter in pool.counters and used[counter] > pool.counters[counter]:
                 return f"needs more of counter {'/'.join(counter)} than is left"
         return ""
+
+
+def _holder(wanted: Result, others: Mapping[Key, list[Result]]) -> str:
+    """Why a device cannot be given away: one of the others has it; empty if none has."""
+    for owner, held in others.items():
+        if wanted.share_id is None or any(result.share_id is None for result in held):
+            return f"is allocated to ResourceClaim {owner.namespace}/{owner.name}"
+    return ""
 
 
 def _held(claim: ResourceClaim) -> list[Result]:

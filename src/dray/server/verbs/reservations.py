@@ -34,7 +34,7 @@ User = ResourceClaimConsumerReference
 
 
 def is_judged(call: Call) -> bool:
-    """Whether a caller is a component."""
+    """Whether a caller is a component, a node or a ServiceAccount, and no person, who may know better."""
     return call.caller.user.startswith("system:")
 
 

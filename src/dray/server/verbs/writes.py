@@ -390,9 +390,11 @@ async def _store(engine: Engine, call: Call, new: Object, record: Record, comple
         return await engine.store.delete(call.key, record.revision, complete, basis)
     if isinstance(new, ResourceClaim):
         guard = engine.held_devices.guarded
-        complete = guard(call.key, new, record.obj, complete, is_judged=_is_decision(call, new))
+        by_program = reservations.is_judged(call)
+        is_judged = by_program or bool(new.status.reserved_for)  # schedulers allocate and reserve in one write
+        complete = guard(call.key, new, record.obj, complete, is_judged=is_judged, by_program=by_program)
         basis = ITSELF if record.obj.status.allocation is not None else engine.held_devices.basis([new])
-        if reservations.is_judged(call):
+        if by_program:
             complete, others = reservations.release(engine, new, record.obj, complete)
             basis = others._replace(guards=basis.guards)
         return await engine.store.update(call.key, record.revision, complete, basis)
@@ -402,12 +404,3 @@ async def _store(engine: Engine, call: Call, new: Object, record: Record, comple
     if charges:
         return (await engine.store.transact([Update(call.key, record.revision, complete), *charges], basis))[0]
     return await engine.store.update(call.key, record.revision, complete, basis)
-
-
-def _is_decision(call: Call, new: ResourceClaim) -> bool:
-    """Whether an allocation was decided by a scheduler, not written by a person who may know better what is free.
-
-    Schedulers allocate a claim for a pod, and reserve it for that pod in the same write. Users of the system
-    (components, nodes, ServiceAccounts) are no people, whatever they write.
-    """
-    return bool(new.status.reserved_for) or call.caller.user.startswith("system:")
