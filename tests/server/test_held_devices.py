@@ -15,6 +15,7 @@ from dray.api.registry import by_kind
 from dray.api.resource import ResourceClaim
 from dray.api.status import ApiError
 from dray.client import Client
+from dray.server.indexes import held_devices
 from dray.server.security.identity import MASTERS, authenticated
 from eviction_objects import DRIVER, V1, device_slice
 from local_server import LocalServer, local_server
@@ -154,6 +155,21 @@ async def test_a_server_that_starts_again_knows_who_has_what() -> None:
     async with server_with_devices() as server:
         await allocate(as_scheduler(server), "a", result("gpu-0"))
         restarted = LocalServer(server.clock, server.backend, 2)
+        await expect_refusal(allocate(as_scheduler(restarted), "b", result("gpu-0")), "is allocated to")
+        await restarted.store.close()
+
+
+async def test_a_server_that_starts_again_reads_a_part_in_each_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(held_devices, "READ_AT_ONCE", 1)
+    async with server_with_devices() as server:
+        await allocate(as_scheduler(server), "a", result("gpu-0"))
+        restarted = LocalServer(server.clock, server.backend, 2)
+        reading = asyncio.create_task(restarted.engine.held_devices.read())
+        for _ in range(3):  # as many as there are claims
+            await asyncio.sleep(0)
+            assert not reading.done()
+        await reading
+        monkeypatch.setattr(restarted.engine.held_devices, "_load", pytest.fail)
         await expect_refusal(allocate(as_scheduler(restarted), "b", result("gpu-0")), "is allocated to")
         await restarted.store.close()
 

@@ -183,7 +183,9 @@ class ApiServer:
         at_once = self.application.at_once if around is None else lambda _request: None
         self._http = Server(application, self._options.limits, self._admit, at_once)
         self.ports = tuple([await self._http.listen(listener) for listener in self._options.listeners])
-        self.keep(warm_up(self.engine, self._clock))
+        engine = self.engine
+        copies = (engine.published_pools, engine.held_devices, self.roles.pods_on_node, engine.service_addresses)
+        self.keep(warm_up(engine, self._clock, copies))
 
     def mount(self, path: str, application: Mounted) -> None:
         """Has somebody else answer everything below a path (`/name/`), who also finds out who asks. Before `serve`."""

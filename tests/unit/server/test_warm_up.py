@@ -25,7 +25,7 @@ from local_server import local_server
 
 async def main():
     async with local_server() as server:
-        task = asyncio.ensure_future(warm_up(server.engine, server.clock))
+        task = asyncio.ensure_future(warm_up(server.engine, server.clock, ()))
         await server.clock.advance(PAUSE_SECONDS)
         await task
         known, read = set(sys.modules), schema._load.cache_info().misses
@@ -44,7 +44,7 @@ async def test_every_kind_is_learned_and_none_on_the_loop(monkeypatch: pytest.Mo
     learned: list[tuple[Kind, int]] = []
     monkeypatch.setattr(warm_up, "learn", lambda kind: learned.append((kind, threading.get_ident())))
     async with local_server() as server:
-        server.keep(warm_up.warm_up(server.engine, server.clock))
+        server.keep(warm_up.warm_up(server.engine, server.clock, ()))
         await server.clock.advance(warm_up.PAUSE_SECONDS / 2)
         assert learned == []
         await server.clock.advance(warm_up.PAUSE_SECONDS)

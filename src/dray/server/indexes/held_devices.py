@@ -16,6 +16,7 @@ Results with adminAccess hold nothing (4381-48).
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
@@ -33,6 +34,7 @@ from dray.store import ITSELF, Basis, Finish, Key, Store
 Result = DeviceRequestAllocationResult
 
 RELEASED_AT_ONCE: Final = 4
+READ_AT_ONCE: Final = 100
 
 
 class HeldDevices:
@@ -97,6 +99,22 @@ class HeldDevices:
                 device = f"{result.driver}/{result.pool}/{result.device}"
                 raise errors.conflict(CLAIMS, claim.metadata.name, f"device {device} {problem}; allocate anew")
         self._note(key, results)
+
+    async def read(self) -> None:
+        """Reads what claims hold, a part in each turn of the loop. Raises Closed."""
+        if self._claims is not None:
+            await self._claims.read_in_turns()
+            return
+        after = None
+        while not self._is_loaded:
+            records = self._store.list(CLAIMS.resource, after=after, limit=READ_AT_ONCE).records
+            for record in records:
+                self._note(record.key, _held(record.obj))
+            if len(records) < READ_AT_ONCE:
+                self._is_loaded = True
+                return
+            after = (records[-1].key.namespace, records[-1].key.name)
+            await asyncio.sleep(0)
 
     def basis(self, claims: Iterable[ResourceClaim]) -> Basis:
         """What the write of allocations is judged by besides the claims: what others hold of the same pools."""

@@ -23,6 +23,10 @@ class PodIndex(Generic[P]):
         self._places: dict[Key, P] = {}
         self._pods: dict[P, dict[Key, Pod]] = {}
 
+    async def read(self) -> None:
+        """Reads what is there, a part in each turn of the loop. Raises Closed."""
+        await self._followed.read_in_turns()
+
     def __call__(self, place: P) -> Iterable[Pod]:
         """The pods at a place."""
         self._followed.catch_up()

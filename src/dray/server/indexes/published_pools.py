@@ -39,6 +39,10 @@ class PublishedPools:
         self._slices: dict[PoolKey, dict[Key, ResourceSlice]] = {}
         self._pools: dict[PoolKey, dict[str, PublishedPool]] = {}
 
+    async def read(self) -> None:
+        """Reads what is there, a part in each turn of the loop. Raises Closed."""
+        await self._followed.read_in_turns()
+
     def find(self, key: PoolKey, node: str) -> PublishedPool | None:
         """A pool as it is stored now and counts for a node (empty: for several); None if nothing of it does."""
         self._followed.catch_up()

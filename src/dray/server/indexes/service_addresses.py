@@ -46,6 +46,10 @@ class ServiceAddresses:
         self._next_address = FIRST_CHOSEN
         self._next_port = _FIRST_CHOSEN_PORT - NODE_PORTS.start
 
+    async def read(self) -> None:
+        """Reads what is there, a part in each turn of the loop. Raises Closed."""
+        await self._followed.read_in_turns()
+
     def completing(self, key: Key, service: Service, *, keep: bool) -> Finish:
         """How the store completes a Service; without `keep` (a dry run) nothing is taken.
 
