@@ -54,6 +54,8 @@ class Inventory:
         self._criteria = CriteriaTable(backlog)
         self._shapes: Recent[bytes, Shape] = Recent(_CACHED_SHAPES, _CACHED_SHAPE_BYTES)
         self._changes: ChangeLog[NodeChange] = ChangeLog()
+        self.pool_changes: ChangeLog[PoolKey] = ChangeLog()
+        """Pools that came, changed or went, or of which something was given away or taken back."""
 
     # Pools
 
@@ -75,6 +77,7 @@ class Inventory:
 
     def _put_pool(self, key: PoolKey, pools: tuple[Pool, ...]) -> None:
         self._unlink(key)
+        self.pool_changes.append(key)
         self._pools[key] = pools
         holdings = self._holdings.get(key)
         if holdings is None:
@@ -97,6 +100,7 @@ class Inventory:
 
     def _drop_pool(self, key: PoolKey) -> None:
         self._unlink(key)
+        self.pool_changes.append(key)
         holdings = self._holdings.get(key)
         if holdings is not None:
             holdings.publish(())
@@ -205,6 +209,7 @@ class Inventory:
             if holdings is None:
                 holdings = self._holdings[key] = Holdings()
             holdings.hold(claim, result)
+            self.pool_changes.append(key)
             if result.share_id is not None:
                 self._touch_device(holdings, result.device)
 
@@ -219,6 +224,7 @@ class Inventory:
             key = (result.driver, result.pool)
             holdings = self._holdings[key]
             holdings.release(claim, result)
+            self.pool_changes.append(key)
             self._touch_device(holdings, result.device)
             if not holdings.published and not holdings.by_device:
                 del self._holdings[key]
@@ -250,6 +256,14 @@ class Inventory:
     def pool_keys(self) -> Set[PoolKey]:
         """All pools."""
         return self._pools.keys()
+
+    def pools_local_to(self, node: str) -> Set[PoolKey]:
+        """Pools with devices that are local to a node."""
+        return self._local.get(node, frozenset())
+
+    def shared_pools(self) -> Set[PoolKey]:
+        """Pools with devices that several nodes may see."""
+        return self._everywhere.union(*self._by_selector.values())
 
     def occupancies_of(self, key: PoolKey) -> Sequence[Occupancy]:
         """What is held of a pool, or of each part of it; empty if there is no such pool."""

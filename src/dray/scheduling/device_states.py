@@ -31,7 +31,6 @@ from dray.api.resource.pool import PoolKey
 from dray.api.resource.taint import EFFECT_NO_EXECUTE, EFFECT_NONE
 from dray.eviction.drain import is_drained
 from dray.scheduling.cluster import Cluster
-from dray.scheduling.node_info import NodeInfo
 from dray.tracker.columns import positions
 from dray.tracker.view import EffectiveDevice, NodeAccess, PoolView
 
@@ -128,42 +127,79 @@ class _Known(NamedTuple):
     state: PoolState
 
 
+class Difference(NamedTuple):
+    """A pool in its parts, as it was when it was looked at last, and as it is; empty if it is not there."""
+
+    before: list[PoolState]
+    after: list[PoolState]
+
+
 class DeviceStates:
-    """The devices of a cluster. Remembers what it found out of a pool while nothing about it changes."""
+    """The devices of a cluster. Remembers what it found out, and looks again at what has changed since.
+
+    nodes that changed ─▶ is something else the matter with them? ─▶ their pools ─┐
+    pools that changed, or of which something was given or taken back ────────────┴─▶ judged anew
+    """
 
     def __init__(self) -> None:
         self._known: dict[PoolKey, list[_Known]] = {}
         self._nodes = _Nodes()
+        self._cluster: Cluster | None = None
+        self._seen = (0, 0)
+        """How much of what happened to its nodes and pools is noted."""
+        self._nodes_to_look_at: dict[str, None] = {}
+        self._pools_to_look_at: dict[PoolKey, None] = {}
 
     def pools(self, cluster: Cluster) -> Iterator[PoolState]:
         """Every pool, or part of one, by driver and name."""
-        for _ in self._prepared(cluster):
+        for _ in self._steps(cluster):
             pass
-        for key in sorted(cluster.inventory.pool_keys()):
-            yield from self._look(cluster, key)
+        for key in sorted(self._known):
+            yield from [one.state for one in self._known[key]]
 
-    def portions(self, cluster: Cluster, at_once: int) -> Iterator[list[PoolState]]:
-        """Every pool, or part of one, as published, some at a time. No step looks at more nodes or pools than that,
-        and the cluster may change between two: whoever comes later is left out, whoever has gone is, too."""
-        for number, _ in enumerate(self._prepared(cluster), 1):
-            if number % at_once == 0:
-                yield []
-        some: list[PoolState] = []
-        for number, key in enumerate(list(cluster.inventory.pool_keys()), 1):
-            some += self._look(cluster, key)
+    def differences(self, cluster: Cluster, at_once: int) -> Iterator[list[Difference]]:
+        """The pools that may be different from what they were the last time, some at a time.
+
+        No step looks at more nodes or pools than that, and the cluster may change between two: what comes later is for
+        the next time. So is what is left if somebody stops; what was yielded is not told again.
+        """
+        some: list[Difference] = []
+        for number, difference in enumerate(self._steps(cluster), 1):
+            if difference is not None:
+                some.append(difference)
             if number % at_once == 0:
                 yield some
                 some = []
         yield some
 
-    def _prepared(self, cluster: Cluster) -> Iterator[None]:
-        """Takes the nodes as they are now, and forgets pools that are gone: a node or a pool for each step."""
-        yield from self._nodes.look(cluster)
-        there = cluster.inventory.pool_keys()
-        for key in list(self._known):
-            if key not in there:
-                del self._known[key]
-            yield
+    def _steps(self, cluster: Cluster) -> Iterator[Difference | None]:
+        """Looks at what has changed, a node or a pool for each step."""
+        self._catch_up(cluster)
+        nodes, pools = self._nodes_to_look_at, self._pools_to_look_at
+        for name in list(nodes):
+            del nodes[name]
+            if self._nodes.look(cluster, name):
+                pools.update(dict.fromkeys(cluster.inventory.pools_local_to(name)))
+                if self._nodes.forget_shared():
+                    pools.update(dict.fromkeys(cluster.inventory.shared_pools()))
+            yield None
+        for key in list(pools):
+            del pools[key]
+            before = self._known.get(key, ())
+            yield Difference([one.state for one in before], self._look(cluster, key))
+
+    def _catch_up(self, cluster: Cluster) -> None:
+        """Notes what happened since the last time; everything, where that is not known."""
+        nodes, pools = cluster.nodes.changes, cluster.inventory.pool_changes
+        seen_of_nodes, seen_of_pools = self._seen
+        if self._cluster is cluster and nodes.reaches(seen_of_nodes) and pools.reaches(seen_of_pools):
+            self._nodes_to_look_at.update(dict.fromkeys(nodes.read(seen_of_nodes)))
+            self._pools_to_look_at.update(dict.fromkeys(pools.read(seen_of_pools)))
+        else:
+            self._cluster = cluster
+            self._nodes_to_look_at.update(dict.fromkeys((*self._nodes.names(), *cluster.nodes.names())))
+            self._pools_to_look_at.update(dict.fromkeys((*self._known, *cluster.inventory.pool_keys())))
+        self._seen = (nodes.end, pools.end)
 
     def pools_of(self, cluster: Cluster, keys: Collection[PoolKey]) -> Iterator[tuple[PoolKey, list[PoolState]]]:
         """Some pools, each in its parts, none if it is gone. Nodes count as `pools` saw them."""
@@ -278,22 +314,25 @@ class _Nodes:
         self._seen: dict[str, tuple[Node, NodeProblem | None]] = {}
         self._shared: dict[tuple[NodeAccess, frozenset[str]], NodeProblem | None] = {}
 
-    def look(self, cluster: Cluster) -> Iterator[None]:
-        """Takes the nodes as they are, a node for each step."""
-        nodes, seen = cluster.nodes, self._seen
-        for name in list(seen):
-            if nodes.get(name) is None:
-                del seen[name]
-                self._shared.clear()
-            yield
-        for name in nodes.names():
-            info = nodes.get(name)
-            if info is not None:
-                now = self._judged(info)
-                if self._differs(name, now):
-                    self._shared.clear()
-                seen[name] = now
-            yield
+    def names(self) -> Iterable[str]:
+        """All that were there when they were looked at."""
+        return self._seen.keys()
+
+    def look(self, cluster: Cluster, name: str) -> bool:
+        """Takes a node as it is now; whether devices may be good for something else since."""
+        info, before = cluster.nodes.get(name), self._seen.get(name)
+        if info is None:
+            return self._seen.pop(name, None) is not None
+        if before is not None and before[0] is info.node:
+            return False
+        self._seen[name] = (info.node, problem_of(info.node))
+        return before is None or differs_for_devices(before[0], info.node)
+
+    def forget_shared(self) -> bool:
+        """What was found out for several nodes together may be otherwise; whether there was anything."""
+        was_known = bool(self._shared)
+        self._shared.clear()
+        return was_known
 
     def problem(self, access: NodeAccess, hidden_from: frozenset[str]) -> NodeProblem | None:
         """Why devices cannot be used from anywhere in reach; None if they can."""
@@ -313,16 +352,6 @@ class _Nodes:
                     return None
                 problems.add(problem)
         return problems.pop() if len(problems) == 1 else NodeProblem.NOT_READY if problems else NodeProblem.GONE
-
-    def _judged(self, info: NodeInfo) -> tuple[Node, NodeProblem | None]:
-        known = self._seen.get(info.name)
-        return known if known is not None and known[0] is info.node else (info.node, problem_of(info.node))
-
-    def _differs(self, name: str, now: tuple[Node, NodeProblem | None]) -> bool:
-        before = self._seen.get(name)
-        if before is None or before is now:
-            return before is None
-        return differs_for_devices(before[0], now[0])
 
 
 def problem_of(node: Node) -> NodeProblem | None:

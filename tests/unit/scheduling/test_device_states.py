@@ -75,33 +75,54 @@ def test_no_step_looks_at_more_than_some_nodes_and_pools(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(device_states, "_judge", counting(device_states._judge))
     monkeypatch.setattr(NodeTable, "get", counting(NodeTable.get))
-    for again in range(2):
-        found = 0
-        for pools in states.portions(cluster, AT_ONCE):
-            assert looked <= AT_ONCE
-            looked, found = 0, found + sum(len(pool.view.devices) for pool in pools)
-        assert found == 2 * MANY, again
+    found = 0
+    for differences in states.differences(cluster, AT_ONCE):
+        assert looked <= AT_ONCE
+        looked, found = 0, found + sum(len(pool.view.devices) for one in differences for pool in one.after)
+    assert found == 2 * MANY
+
+
+def test_nothing_is_looked_at_again_that_has_not_changed() -> None:
+    """Who asks every few seconds would else look at each of a hundred thousand nodes and pools each time."""
+    cluster, states = cluster_of(MANY), DeviceStates()
+    assert sum(map(len, states.differences(cluster, AT_ONCE))) == MANY
+    assert [*states.differences(cluster, AT_ONCE)] == [[]]
+    cluster.set_node(node(1), None)
+    cluster.track(Remove.of(published(2)))
+    (differences,) = states.differences(cluster, AT_ONCE)
+    assert [len(one.after) for one in differences] == [0, 1]
+    assert len([*states.pools(cluster_of(3))]) == 3, "another cluster"
+
+
+def test_what_somebody_stopped_before_is_for_the_next_time() -> None:
+    cluster, states = cluster_of(MANY), DeviceStates()
+    told = 0
+    for step in range(2 * MANY // AT_ONCE + 1):
+        steps = states.differences(cluster, AT_ONCE)
+        told += len(next(steps))
+        assert step or not told, "nodes come first"
+    assert told == MANY
 
 
 def test_the_cluster_may_change_between_two_steps() -> None:
     cluster, states = cluster_of(MANY), DeviceStates()
     for _ in range(2):
-        for step, _ in enumerate(states.portions(cluster, AT_ONCE)):
+        for step, _ in enumerate(states.differences(cluster, AT_ONCE)):
             number = MANY - 1 - step
             cluster.set_node(node(number), None)
             cluster.track(Remove.of(published(number)))
             cluster.set_node(None, node(MANY + step))
             cluster.track(Upsert(published(MANY + step)))
-        in_portions = [one.view for pools in states.portions(cluster, AT_ONCE) for one in pools]
-        assert len(in_portions) == MANY
-        assert {id(view) for view in in_portions} == {id(one.view) for one in DeviceStates().pools(cluster)}
+        views = [pool.view for pool in states.pools(cluster)]
+        assert len(views) == MANY
+        assert {id(view) for view in views} == {id(one.view) for one in DeviceStates().pools(cluster)}
         cluster = cluster_of(MANY)
 
 
 def test_a_node_that_has_gone_takes_its_devices_with_it() -> None:
     cluster, states = cluster_of(3), DeviceStates()
-    assert sum(pool.free.bit_count() for pools in states.portions(cluster, 1) for pool in pools) == 6
+    assert sum(pool.free.bit_count() for pool in states.pools(cluster)) == 6
     cluster.set_node(node(1), None)
-    assert sum(pool.free.bit_count() for pools in states.portions(cluster, 1) for pool in pools) == 4
+    assert sum(pool.free.bit_count() for pool in states.pools(cluster)) == 4
     cluster.set_node(None, node(1))
-    assert sum(pool.free.bit_count() for pools in states.portions(cluster, 1) for pool in pools) == 6
+    assert sum(pool.free.bit_count() for pool in states.pools(cluster)) == 6
