@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
+
 from controller_world import manifest, pod, typed
 from dray.api.generated.core import Node
 from dray.api.kinds import CLAIMS, NODES
@@ -13,6 +15,8 @@ from dray.live.counted_devices import CountedDevices
 from dray.live.overview import Overview, Totals
 from dray.reconcile.informers import Informers
 from dray.scheduling.cluster import Cluster
+from dray.store.sweep import CallSoon, Sweep
+from dray.testing.clusters import async_cluster
 from dray.tracker import Upsert
 from local_server import local_server
 
@@ -97,3 +101,22 @@ def informers_kind(obj: Any) -> Any:
     from dray.api.registry import by_kind
 
     return by_kind(obj.api_version, obj.kind)
+
+
+async def test_devices_are_counted_before_memory_is_made_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever starts a large cluster waits for the first line about it, and not for what can be done afterwards."""
+    done: list[str] = []
+    look, release = CountedDevices.look, Sweep.release
+
+    async def counted(devices: CountedDevices, cluster: Cluster) -> None:
+        await look(devices, cluster)
+        done.append(f"{devices.total('all')} devices")
+
+    def released(sweep: Sweep, call_soon: CallSoon) -> None:
+        done.append("released")
+        release(sweep, call_soon)
+
+    monkeypatch.setattr(CountedDevices, "look", counted)
+    monkeypatch.setattr(Sweep, "release", released)
+    async with async_cluster(1, "gpu-8"):
+        assert done == ["8 devices", "released"]

@@ -151,6 +151,7 @@ class Cluster:
                 await self.manager.ready()
                 while not self._is_settled():
                     await asyncio.sleep(LOOK_SECONDS)
+        await self.overview.look(self.scheduler.cluster)  # before memory is made small, which takes turns of the loop
 
     def _is_settled(self) -> bool:
         """Whether the scheduler knows the simulated nodes as they are, and their slices: all are counted then."""

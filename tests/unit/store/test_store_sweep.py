@@ -165,6 +165,18 @@ def test_a_sweep_begins_when_enough_was_written_and_says_when_it_ends() -> None:
     assert ended == [1, 1], "what was written meanwhile counts for the next one"
 
 
+async def test_the_more_there_is_to_look_at_the_more_is_written_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else most of the time would go into looking whether a hundred thousand versions are packed already."""
+    store = await filled()
+    monkeypatch.setattr("dray.store.sweep.BYTES_FOR_EACH_SEEN", EACH_BYTES)
+    assert all_swept(store) > 1
+    assert all_swept(store) == 0
+    loop = Loop()
+    store.sweep.wrote(2 * COUNT * EACH_BYTES, loop.call_soon)
+    loop.run()
+    assert loop.turns
+
+
 async def test_a_store_that_is_closed_packs_nothing() -> None:
     store = await filled()
     loop = Loop()
