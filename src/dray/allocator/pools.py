@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 from itertools import groupby
+from operator import attrgetter
 from typing import Final
 
 from dray.allocator import counters
 from dray.allocator.selection import Candidates, Criteria, Examined, examine
 from dray.api import node_match
-from dray.api.node_selector import NodeSelector
 from dray.api.recent import Bounded
 from dray.api.resource.pool import PoolKey
 from dray.tracker.view import NodeAccess, PoolView
@@ -23,6 +23,9 @@ _CACHED_CRITERIA: Final = 64
 _LARGE: Final = 500
 _CACHED_IF_LARGE: Final = 512
 """Large pools are few, and to ask all their devices takes long: more is remembered than one claim can ask for."""
+
+_slice_name = attrgetter("slice_name")
+_access = attrgetter("access")
 
 
 class Segment:
@@ -104,6 +107,12 @@ class Pool:
         self._index_slices()
         self._shared = [access for access in self._slices_of if access.node_name is None]
         self.accesses: Final = {*view.accesses, *self._slices_of}
+        self.local_nodes: Final = tuple([one.node_name for one in self.accesses if one.node_name is not None])
+        """Names of the nodes that slices or devices are local to."""
+        self.selectors: Final = tuple([one.node_selector for one in self.accesses if one.node_selector is not None])
+        """The node selectors of slices or devices that are attached to a network."""
+        self.everywhere: Final = len(self.accesses) > len(self.local_nodes) + len(self.selectors)
+        """Whether some slice or device can be used from all nodes."""
         table = counters.read_counters(view.counter_sets, view.devices)
         self.counters: Final = None if isinstance(table, str) else table
         fault = f"resource pool {self} is invalid: {table}" if isinstance(table, str) else None
@@ -122,21 +131,6 @@ class Pool:
         for position, device in enumerate(self.view.devices):
             masks[device.id.device] = masks.get(device.id.device, 0) | 1 << position
         return masks
-
-    @property
-    def local_nodes(self) -> set[str]:
-        """Names of the nodes that slices or devices are local to."""
-        return {access.node_name for access in self.accesses if access.node_name is not None}
-
-    @property
-    def selectors(self) -> set[NodeSelector]:
-        """The node selectors of slices or devices that are attached to a network."""
-        return {access.node_selector for access in self.accesses if access.node_selector is not None}
-
-    @property
-    def everywhere(self) -> bool:
-        """Whether some slice or device can be used from all nodes."""
-        return any(access.node_selector is None and access.node_name is None for access in self.accesses)
 
     def is_in_sight(self, node_name: str, node_labels: Mapping[str, str]) -> bool:
         """Whether a slice can be used from a node, even if it has no devices."""
@@ -174,11 +168,18 @@ class Pool:
         return any(self.candidates(criteria))
 
     def _index_slices(self) -> None:
-        for _, entries in groupby(enumerate(self.view.devices), key=lambda entry: entry[1].slice_name):
-            numbered = list(entries)
-            for access in {device.access for _, device in numbered}:
-                self._slices_of.setdefault(access, []).append(len(self._slices))
-            self._slices.append(range(numbered[0][0], numbered[-1][0] + 1))
+        begin = 0
+        for _, entries in groupby(self.view.devices, key=_slice_name):
+            devices = tuple(entries)
+            last = None
+            for access in map(_access, devices):
+                if access is not last:  # mostly it is one object
+                    last = access
+                    numbers = self._slices_of.setdefault(access, [])
+                    if not numbers or numbers[-1] != len(self._slices):
+                        numbers.append(len(self._slices))
+            self._slices.append(range(begin, begin + len(devices)))
+            begin += len(devices)
 
 
 def reaches(access: NodeAccess, node_name: str, node_labels: Mapping[str, str]) -> bool:

@@ -28,7 +28,7 @@ from dray.api.pods import is_finished
 from dray.api.references import ObjectName
 from dray.api.resource import DeviceClass, ResourceClaim
 from dray.client import Informer
-from dray.client.informer import Handler
+from dray.client.informer import LISTED_AT_ONCE, Handler
 from dray.reconcile.later_turns import LaterTurns
 from dray.reconcile.selector_work import SelectorWork
 from dray.scheduler.search_work import SearchWork
@@ -37,12 +37,14 @@ from dray.scheduling.cause import Cause
 from dray.scheduling.gangs import find_problem
 from dray.scheduling.pod_info import PodInfo, read_pod
 from dray.scheduling.refusal import Refused
-from dray.tracker import Remove, Upsert
+from dray.tracker import Event, Remove, Upsert
 
 T = TypeVar("T", bound=Object)
 
 TURN_SECONDS = 0.01
 """After which others get the loop."""
+TAKEN_TOGETHER = LISTED_AT_ONCE
+"""Slices, rules and patches of a start that are taken in with one look at what they come to."""
 
 
 class Changes:
@@ -60,6 +62,8 @@ class Changes:
         """Asked for at once, so that informers that others run are full when this scheduler is to begin."""
         self._watched: list[tuple[Informer[Any], Handler[Any]]] = []
         self._is_told = False
+        self._events: list[Event] = []
+        """What happened to devices and is not taken in yet: only before it is told of everything."""
         self._later = LaterTurns(lambda: self._cluster.is_behind, self._on_behind)
         self._may_jump = False
         """Whether pods may be tried before their time for what is left of a change."""
@@ -86,6 +90,8 @@ class Changes:
         for informer, _ in self._sources:
             await informer.synced()
         self._is_told = True
+        if self._events:
+            self._take_devices_in(may_jump=False)
 
     def stop(self) -> None:
         """Listens no more; others may use the informers."""
@@ -154,13 +160,20 @@ class Changes:
         self._later.look()
 
     def _on_devices(self, old: Any, new: Any) -> None:
+        self._events.append(Upsert(new) if new is not None else Remove.of(old))
+        if self._is_told or len(self._events) >= TAKEN_TOGETHER:
+            self._take_devices_in(may_jump=old is None or new is None)
+
+    def _take_devices_in(self, *, may_jump: bool) -> None:
+        """Takes in what happened to devices; pods may be tried for it before their time if something came or went."""
+        events, self._events = self._events, []
         self.begin_turn("")
-        if self._cluster.track(Upsert(new) if new is not None else Remove.of(old)):
+        if self._cluster.track(*events):
             self._state.changes += 1
             self._state.messages.forget()
             # A compromised node may flood us with slices: pods are tried again, but not before their time (4381-186).
-            self._queue.happened(Cause.DEVICES, _has_claims, at_once=old is None or new is None)
-        self._may_jump = self._cluster.is_behind and (self._may_jump or old is None or new is None)
+            self._queue.happened(Cause.DEVICES, _has_claims, at_once=may_jump)
+        self._may_jump = self._cluster.is_behind and (self._may_jump or may_jump)
         self.selector_work.look()
         self._later.look()
 

@@ -12,6 +12,8 @@ distinct combination of values, not once per device.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
+from itertools import repeat
+from operator import is_
 from typing import Any, TypeAlias
 
 from dray.api.resource import Device, DeviceAttribute
@@ -125,12 +127,15 @@ class ColumnTable:
 
 
 def _by_name(entries: list[dict[str, Any]]) -> dict[str, tuple[Any, ...]]:
-    """Turn rows into columns. Devices of one slice mostly have the same names in the same order."""
+    """Turn rows into columns. Devices of one slice mostly have the same names in the same order, or one row."""
     if not entries:
         return {}
-    names = tuple(entries[0])
-    if all(tuple(entry) == names for entry in entries):
-        return dict(zip(names, zip(*[entry.values() for entry in entries], strict=True), strict=True))
+    first = entries[0]
+    if all(map(is_, entries, repeat(first, len(entries)))):
+        return {name: (value,) * len(entries) for name, value in first.items()}
+    names = [*map(tuple, entries)]
+    if names.count(names[0]) == len(names):
+        return dict(zip(names[0], zip(*[entry.values() for entry in entries], strict=True), strict=True))
     every = dict.fromkeys(name for entry in entries for name in entry)
     return {name: tuple([entry.get(name) for entry in entries]) for name in every}
 
