@@ -179,7 +179,8 @@ class DeviceStates:
         for name in list(nodes):
             del nodes[name]
             if self._nodes.look(cluster, name):
-                pools.update(dict.fromkeys(cluster.inventory.pools_local_to(name)))
+                for key in cluster.inventory.pools_local_to(name):
+                    pools[key] = None
                 if self._nodes.forget_shared():
                     pools.update(dict.fromkeys(cluster.inventory.shared_pools()))
             yield None

@@ -19,7 +19,8 @@ from dray.store.records import Event, EventType, Key
 
 _CHECKSUM = struct.Struct("<I")
 _HEADER = struct.Struct("<BHHHQQ")
-_BODY = _CHECKSUM.size + _HEADER.size
+_BOTH = struct.Struct("<IBHHHQQ")
+_BODY = _BOTH.size
 _REVISION = struct.Struct(">Q")
 
 _CODES = {EventType.ADDED: 1, EventType.MODIFIED: 2, EventType.DELETED: 3}
@@ -60,9 +61,9 @@ def decode_entry(revision: int, frame: bytes) -> Entry:
     """The change in a frame. Raises `FrameError` when a single bit is wrong."""
     if len(frame) < _BODY:
         raise FrameError(f"revision {revision}: frame of {len(frame)} bytes")
-    if _checksum(revision, memoryview(frame)[_CHECKSUM.size :]) != _CHECKSUM.unpack_from(frame)[0]:
+    checksum, code, resource, namespace, name, create, previous = _BOTH.unpack_from(frame)
+    if _checksum(revision, memoryview(frame)[_CHECKSUM.size :]) != checksum:
         raise FrameError(f"revision {revision}: wrong checksum")
-    code, resource, namespace, name, create, previous = _HEADER.unpack_from(frame, _CHECKSUM.size)
     at_namespace = _BODY + resource
     at_name = at_namespace + namespace
     at_data = at_name + name

@@ -13,7 +13,7 @@ import lmdb
 
 from dray.store import lmdb_file
 from dray.store.backend import FIRST_REVISION, Batch, Contents, Entry
-from dray.store.encryption import NONE, Encryption
+from dray.store.encryption import NONE, Encryption, is_sealed
 from dray.store.errors import Corrupt, OutOfSpace, StorageError, Unusable
 from dray.store.frame import FrameError, decode_entry, decode_revision, encode_event, encode_revision
 from dray.store.local_store import LocalStore
@@ -170,6 +170,8 @@ class LmdbBackend:
 
     def _opened(self, entry: Entry) -> Entry:
         """What an entry holds, with its revision: an encrypted one may have been moved here as it was."""
+        if self._encryption is NONE and not is_sealed(entry.data):
+            return entry
         data, is_outdated = self._encryption.open(entry.key, entry.data)
         (self.outdated.add if is_outdated else self.outdated.discard)(entry.key)
         if data is entry.data:

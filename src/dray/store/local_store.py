@@ -202,38 +202,44 @@ class LocalStore(Store):
         """Replay the stored changes into tables. Those after a resource's horizon are its history."""
         records: defaultdict[str, dict[Key, Record]] = defaultdict(dict)
         history: defaultdict[str, list[Event]] = defaultdict(list)
-        older: defaultdict[str, list[Event]] = defaultdict(list)
-        decode, horizon_of = self._decode, contents.horizons.of
-        for entry in contents.entries:
-            resource = entry.key.resource
+        unneeded: defaultdict[str, list[int]] = defaultdict(list)
+        decode, size = self._decode, 0
+        horizons: dict[str, int] = {}
+        for kind, key, revision, create_revision, previous_revision, data in contents.entries:
+            resource = key.resource
+            horizon = horizons.get(resource)
+            if horizon is None:
+                horizon = horizons[resource] = contents.horizons.of(resource)
             present = records[resource]
-            previous = present.get(entry.key)
-            key = entry.key if previous is None else previous.key  # of one object there is one
-            record = Record(key, entry.revision, entry.create_revision, entry.data, None, decode)
-            self.sweep.loaded(record.size)
-            if entry.revision <= horizon_of(resource):
-                older[resource].append(Event(entry.type, record, previous))
-            elif entry.previous_revision != (previous.revision if previous is not None else 0):
-                raise Corrupt(self._backend.location, f"revision {entry.previous_revision} of {entry.key} is missing")
+            previous = present.get(key)
+            if previous is not None:
+                key = previous.key  # of one object there is one
+            record = Record(key, revision, create_revision, data, None, decode)
+            size += len(data)
+            if revision <= horizon:
+                unneeded[resource] += _revisions_of(kind, revision, previous)
+            elif previous_revision != (previous.revision if previous is not None else 0):
+                raise Corrupt(self._backend.location, f"revision {previous_revision} of {key} is missing")
             else:
-                history[resource].append(Event(entry.type, record, previous))
-            if entry.type is EventType.DELETED:
-                present.pop(entry.key, None)
+                history[resource].append(Event(kind, record, previous))
+            if kind is EventType.DELETED:
+                present.pop(key, None)
             else:
-                present[entry.key] = record
+                present[key] = record
+        self.sweep.loaded(size)
         for resource, present in records.items():
-            horizon = horizon_of(resource)
+            horizon = contents.horizons.of(resource)
             table = self._tables[resource] = Table(resource, self._retention, self._shares, horizon, self._history)
             table.load(present, history[resource])
-            self._pipeline.forget(_unneeded(older[resource]), resource, horizon)
+            self._pipeline.forget(unneeded[resource], resource, horizon)
 
 
 def _unneeded(dropped: Iterable[Event]) -> list[int]:
-    """The revisions that only these events held: versions replaced or deleted, and the deletions themselves."""
-    revisions: list[int] = []
-    for event in dropped:
-        if event.previous is not None:
-            revisions.append(event.previous.revision)
-        if event.type is EventType.DELETED:
-            revisions.append(event.record.revision)
-    return revisions
+    """The revisions that only these events held."""
+    return [one for event in dropped for one in _revisions_of(event.type, event.record.revision, event.previous)]
+
+
+def _revisions_of(kind: EventType, revision: int, previous: Record | None) -> list[int]:
+    """Those that only an event holds: of a version that was replaced or deleted, and of the deletion itself."""
+    replaced = [] if previous is None else [previous.revision]
+    return [*replaced, revision] if kind is EventType.DELETED else replaced
