@@ -42,6 +42,10 @@ BUDGETS: Final = by_kind("policy/v1", "PodDisruptionBudget")
 LEASES: Final = by_kind("coordination.k8s.io/v1", "Lease")
 ENDPOINT_SLICES: Final = by_kind("discovery.k8s.io/v1", "EndpointSlice")
 STORAGE_CLASSES: Final = by_kind("storage.k8s.io/v1", "StorageClass")
+STORAGE_LIMITS: Final = tuple(
+    by_kind("storage.k8s.io/v1", name) for name in ("CSINode", "CSIDriver", "CSIStorageCapacity")
+)
+"""What says how much a storage driver takes, and where."""
 RUNTIME_CLASSES: Final = by_kind("node.k8s.io/v1", "RuntimeClass")
 PRIORITY_CLASSES: Final = by_kind("scheduling.k8s.io/v1", "PriorityClass")
 POD_GROUPS: Final = by_kind("scheduling.k8s.io/v1beta1", "PodGroup")

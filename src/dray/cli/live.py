@@ -128,6 +128,8 @@ async def _load(client: HttpClient, more: tuple[Kind, ...]) -> Snapshot:
         raise ApiError(error.code, error.reason, tell_forbidden(error)) from None
     left_out: list[Kind] = []
     there = {kind: await list_if_allowed(client, kind, left_out) or () for kind in optional}
+    if there[kinds.VOLUME_CLAIMS]:
+        there |= {kind: await list_if_allowed(client, kind, left_out) or () for kind in kinds.STORAGE_LIMITS}
     found += there.values()
     note_left_out(left_out)
     await _note_unseen(client, [kind for kind in (kinds.RULES, kinds.PATCHES) if there[kind]])

@@ -47,7 +47,7 @@ FOLLOWED: Final = (*kinds.TRACKED, kinds.NODES, kinds.CLAIMS, kinds.PODS, kinds.
 VOLUMES: Final = (kinds.VOLUMES, kinds.VOLUME_CLAIMS, kinds.STORAGE_CLASSES)
 ASKED_FOR: Final = (
     *(kinds.TEMPLATES, kinds.BUDGETS, kinds.NAMESPACES, kinds.POD_GROUPS, kinds.PRIORITY_CLASSES),
-    *VOLUMES,
+    *(*VOLUMES, *kinds.STORAGE_LIMITS),
 )
 """What answers need besides, and nobody looks at meanwhile."""
 

@@ -160,6 +160,7 @@ def scale_up_report(fleet: Fleet, plan: ScaleUpPlan, now: datetime, source: str)
     pods: list[Part] = []
     pods += [Rows("Where pods would go", ("pod", "node"), placed)] if placed else []
     pods += [Rows("Pods that no group helps", ("pod", "why not"), refused)] if refused else []
+    pods += [f"Note: {note}." for note in plan.notes]
     return Document(
         "Scale up",
         plan.headline() if plan.pending else "No pod is pending.",

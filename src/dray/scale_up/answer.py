@@ -39,6 +39,8 @@ class ScaleUpPlan(msgspec.Struct, frozen=True, rename="camel"):
     groups: tuple[GroupAnswer, ...] = ()
     placements: dict[str, str] = {}
     unplaced: tuple[Unplaced, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What was not looked at."""
 
     @property
     def nodes(self) -> int:
@@ -69,6 +71,7 @@ class ScaleUpPlan(msgspec.Struct, frozen=True, rename="camel"):
             parts.append("\n".join(lay_out(rows, width)))
         if self.unplaced:
             parts.append("\n".join(self._refusals(width, rest)))
+        parts += [wrap(f"Note: {note}.", width) for note in self.notes]
         return "\n\n".join(parts)
 
     def headline(self) -> str:

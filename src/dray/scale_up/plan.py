@@ -36,6 +36,7 @@ from dray.scheduling.rehearsal import Rehearsal
 from dray.scheduling.text import tell, tell_node, tell_pod
 from dray.snapshot import Snapshot
 from dray.snapshot.pending_pods import pending_pods, with_claims
+from dray.snapshot.storage_limits import tell_storage_limits
 from dray.what_if.workloads import pod_of
 
 MAX_NODES: Final = 1000
@@ -76,7 +77,8 @@ def plan(snapshot: Snapshot, groups: Sequence[NodeGroup], *, max_nodes: int = MA
                 problems[full_name(pod)] = problem
         rehearsal.expect(judged, waiting.claims)
         daemons = _Daemons(rehearsal, snapshot)
-        return _Search(rehearsal, problems, groups, daemons, max_nodes).run()
+        found = _Search(rehearsal, problems, groups, daemons, max_nodes).run()
+    return replace(found, notes=tuple(tell_storage_limits(snapshot, found.placements)))
 
 
 def _bring_objects(rehearsal: Rehearsal, groups: Sequence[NodeGroup], slices: set[str]) -> None:

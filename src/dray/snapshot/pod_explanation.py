@@ -27,6 +27,7 @@ from dray.snapshot.advice import Advice
 from dray.snapshot.explanation import ClaimExplanation
 from dray.snapshot.pending_pods import pending_pods
 from dray.snapshot.snapshot import Snapshot, SnapshotError
+from dray.snapshot.storage_limits import tell_storage_limits
 from dray.snapshot.stuck_pods import what_is_wrong_with_node, what_keeps_from_starting
 from dray.snapshot.unknown_nodes import tell_unknown_nodes
 
@@ -140,9 +141,10 @@ def explain_pod(snapshot: Snapshot, name: str, *, nodes: list[str] | None = None
             told = _explain_refusal(rehearsal, info, answer, looked_at)
         else:
             made = tuple(_volumes_in_the_making(info, rehearsal.cluster.volumes))
-            return PodExplanation(key, "fits", answer.node, notes=(*made, *_unlooked(snapshot)))
-    told = _with_advice(told, snapshot, expected, [str(claim) for claim in info.claims])
-    return msgspec.structs.replace(told, notes=(*told.notes, *_unlooked(snapshot)))
+            told = PodExplanation(key, "fits", answer.node, notes=made)
+    if isinstance(answer, Refused):
+        told = _with_advice(told, snapshot, expected, [str(claim) for claim in info.claims])
+    return msgspec.structs.replace(told, notes=(*told.notes, *_unlooked(snapshot, key)))
 
 
 def _volumes_in_the_making(pod: PodInfo, volumes: Volumes) -> Iterator[str]:
@@ -157,8 +159,9 @@ def _volumes_in_the_making(pod: PodInfo, volumes: Volumes) -> Iterator[str]:
             )
 
 
-def _unlooked(snapshot: Snapshot) -> tuple[str, ...]:
-    return tuple(f"{why[0].upper()}{why[1:]}." for why in tell_unknown_nodes(snapshot))
+def _unlooked(snapshot: Snapshot, pod: str) -> Iterator[str]:
+    for why in (*tell_unknown_nodes(snapshot), *tell_storage_limits(snapshot, [pod])):
+        yield f"{why[0].upper()}{why[1:]}."
 
 
 def _with_advice(

@@ -23,6 +23,7 @@ from dray.api.resource import DeviceTaintRule, ResourceClaim
 from dray.api.times import Time
 from dray.eviction import Preview
 from dray.snapshot.snapshot import Snapshot
+from dray.snapshot.storage_limits import tell_storage_limits
 from dray.snapshot.unknown_nodes import tell_unknown_nodes
 from dray.what_if import difference_text
 from dray.what_if.budget_changes import BudgetChange, compare_budgets, recount
@@ -153,6 +154,8 @@ def compare(before: Snapshot, after: Snapshot, now: datetime) -> Difference:
     leaving |= {pod: one for pod, one in node_evictions(after, nodes, now).items() if pod not in leaving}
     claims = compare_claims(after.objects(ResourceClaim), old.inspection, new.inspection, devices)
     pending = with_victims(after, tuple(compare_pending(old.chances, new.chances)))
+    moved = move_elsewhere(after, leaving)
+    fitting = [*(one.pod for one in moved if one.fits), *(one.pod for one in pending if one.pod and one.fits)]
     return Difference(
         now=str(Time.of(now)),
         objects=tuple(_object_change(here, there) for here, there in pairs),
@@ -160,7 +163,7 @@ def compare(before: Snapshot, after: Snapshot, now: datetime) -> Difference:
         claims=tuple(claims),
         nodes=tuple(compare_nodes(nodes, after)),
         rules=tuple(_tell_rule(rule, new.previews[rule.metadata.name]) for rule in rules),
-        evictions=move_elsewhere(after, leaving),
+        evictions=moved,
         spared=tuple(gone.pod for pod, gone in old.forecast.evictions.items() if pod not in new.forecast.evictions),
         protected=len(new.forecast.protected - old.forecast.protected),
         finished=max((eviction.expected for eviction in leaving.values()), default=None),
@@ -180,6 +183,7 @@ def compare(before: Snapshot, after: Snapshot, now: datetime) -> Difference:
             *tell_held(after, leaving.values(), rules),
             *_notes(new.chances, leaving, named, len(groups)),
             *(tell_unknown_nodes(after) if leaving or pending else ()),
+            *tell_storage_limits(after, fitting),
         ),
     )
 

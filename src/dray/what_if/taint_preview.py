@@ -32,6 +32,7 @@ from dray.eviction.limiter import BURST
 from dray.eviction.node_planner import NodePlanner
 from dray.prose import wording
 from dray.snapshot.snapshot import Snapshot
+from dray.snapshot.storage_limits import tell_storage_limits
 from dray.snapshot.unknown_nodes import tell_unknown_nodes
 from dray.tracker import DeviceId
 from dray.what_if.budgets import with_budgets
@@ -179,7 +180,8 @@ def _tell_pods(after: Snapshot, leaving: Mapping[ObjectRef, Eviction], now: date
     if len(leaving) > MAX_MOVED:
         notes.append(f"a new place was looked for only for the first {MAX_MOVED} of {len(leaving)} pods")
     if leaving:
-        notes += [*tell_stopped(after), *tell_unknown_nodes(after)]
+        fitting = [one.pod for one in moved if one.fits]
+        notes += [*tell_stopped(after), *tell_unknown_nodes(after), *tell_storage_limits(after, fitting)]
     return TaintPreview(
         now=str(Time.of(now)),
         taints=(),

@@ -106,7 +106,7 @@ _READER = cluster_role(
     rule(READ, "apps", "daemonsets deployments replicasets statefulsets"),
     rule(READ, "batch", "cronjobs jobs"),
     rule(READ, "scheduling.k8s.io", "podgroups priorityclasses"),
-    rule(READ, "storage.k8s.io", "storageclasses"),
+    rule(READ, "storage.k8s.io", "csidrivers csinodes csistoragecapacities storageclasses"),
     rule(READ, "admissionregistration.k8s.io", "*"),
     rule(READ, CLUSTER, "*"),
     rule("get", LEASES, "leases", names="dray-controllers dray-scheduler kube-controller-manager kube-scheduler"),
