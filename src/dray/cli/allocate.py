@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dray.cli import completion, inputs, output, tables
-from dray.cli.names import Namespace, node_option
+from dray.cli.names import AllNamespaces, node_option, one_of
 from dray.cli.names import read as read_name
 from dray.prose.wording import count
 
@@ -38,23 +38,34 @@ def run(
             help="A claim; several are allocated together, or none of them.",
         ),
     ] = None,
-    namespace: Namespace = "",
+    namespace: Annotated[
+        str,
+        typer.Option(
+            "--namespace",
+            "-n",
+            metavar="NAMESPACE",
+            help="Of a NAME without one, default if not given; without --claim, only claims of this namespace.",
+            autocompletion=completion.namespaces,
+        ),
+    ] = "",
+    all_namespaces: AllNamespaces = False,
     format_: Annotated[
         output.TableFormat, typer.Option("--output", "-o", help="How to print.")
     ] = output.TableFormat.TABLE,
 ) -> None:
     """Allocate devices to claims, without a cluster.
 
-    Without --claim all pending claims are allocated one by one, in the order of the files, each with what the ones
-    before it left. Exit code 0: everything fits; 1: something does not fit; 2: input cannot be read or judged, such
-    as a claim of an unknown class or with a selector that fails.
+    Without --claim all pending claims, or those of a namespace, are allocated one by one, in the order of the files,
+    each with what the ones before it left. Exit code 0: everything fits; 1: something does not fit; 2: input cannot be
+    read or judged, such as a claim of an unknown class or with a selector that fails.
     """
+    namespace = one_of(namespace, all_namespaces=all_namespaces)
     snapshot = inputs.load([*(sources or ()), *(files or ())])
     inputs.check_node(snapshot, node)
     wanted = [read_name(one, namespace, "claim") for one in claim or ()]
-    results = _together(snapshot, wanted, node) if wanted else list(_one_by_one(snapshot, node))
+    results = _together(snapshot, wanted, node) if wanted else list(_one_by_one(snapshot, node, namespace))
     if format_ is output.TableFormat.TABLE:
-        _print_text(results)
+        _print_text(results, namespace)
     else:
         value = {"results": [_to_dict(names, outcome) for names, outcome in results]}
         tables.print_value(value, "Allocation", as_yaml=format_ is output.TableFormat.YAML)
@@ -71,8 +82,9 @@ def _together(snapshot: Snapshot, claims: list[str], node: str | None) -> list[t
         output.fail(f"{error}.")
 
 
-def _one_by_one(snapshot: Snapshot, node: str | None) -> Iterator[tuple[list[str], Outcome]]:
-    for name in inputs.track(snapshot.pending(), "Allocating"):
+def _one_by_one(snapshot: Snapshot, node: str | None, namespace: str) -> Iterator[tuple[list[str], Outcome]]:
+    pending = [name for name in snapshot.pending() if not namespace or name.startswith(f"{namespace}/")]
+    for name in inputs.track(pending, "Allocating"):
         outcome = snapshot.allocate(name, node=node)
         yield [name], outcome
         if outcome.status == "allocated":
@@ -93,9 +105,9 @@ def _to_dict(names: list[str], outcome: Outcome) -> dict[str, Any]:
     return {**value, "message": _why(outcome)}
 
 
-def _print_text(results: list[tuple[list[str], Outcome]]) -> None:
+def _print_text(results: list[tuple[list[str], Outcome]], namespace: str) -> None:
     if not results:
-        print("No claim is pending.")
+        print(f"No claim is pending{f' in namespace {namespace}' if namespace else ''}.")
         return
     if len(results) == 1:
         _print_one(*results[0])

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dray.cli import completion, component, inputs, live, output, tables
+from dray.cli import completion, component, inputs, live, names, output, tables
 from dray.cli.device_table import device_table
 from dray.cli.names import node_option
 from dray.cli.pool_notes import bad_pools, tell_bad_pools, tell_unpublished
@@ -43,6 +43,7 @@ def run(
     ] = None,
     kubeconfig: component.Kubeconfig = None,
     context: component.Context = "",
+    _all_namespaces: names.AlwaysAll = False,
     format_: Annotated[Format, typer.Option("--output", "-o", help="How to print.")] = Format.TABLE,
 ) -> None:
     """Show devices with everything that is known of them: attributes with patches merged in, taints and where they

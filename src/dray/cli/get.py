@@ -15,7 +15,7 @@ import typer
 
 from dray.api.references import full_name
 from dray.api.resource.claim import claim_state
-from dray.cli import completion, component, inputs, items, live, names, output, tables
+from dray.cli import component, inputs, items, live, names, output, tables
 from dray.cli.device_table import device_table
 from dray.cli.names import node_option
 from dray.cli.node_rows import node_rows
@@ -86,10 +86,8 @@ def run(
     context: component.Context = "",
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Go on showing what changes.")] = False,
     node: Annotated[str, node_option("Only this node, or what it reaches.")] = "",
-    namespace: Annotated[
-        str,
-        typer.Option("--namespace", "-n", help="Only claims of this namespace.", autocompletion=completion.namespaces),
-    ] = "",
+    namespace: names.OnlyNamespace = "",
+    all_namespaces: names.AllNamespaces = False,
     format_: Annotated[
         output.ListFormat,
         typer.Option("--output", "-o", help="How to print; with -w, json and jsonl are a line for every change."),
@@ -102,7 +100,11 @@ def run(
     """
     import uvloop
 
-    wanted = Wanted(what, node, namespace, format_)
+    wanted = Wanted(what, node, names.one_of(namespace, all_namespaces=all_namespaces), format_)
+    if namespace and what is not What.CLAIMS:
+        print(f"dray: {what} are in no namespace: -n {namespace} counts for claims only.", file=sys.stderr)
+    if node and what in (What.CLAIMS, What.CLUSTERS):
+        print(f"dray: --node {node} counts for devices and nodes only.", file=sys.stderr)
     if files:
         if watch or what is What.CLUSTERS:
             output.fail("-f is a cluster in files: it has no clusters, and nothing to watch (-w).")

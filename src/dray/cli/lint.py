@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from dray.cli import component, live, output
+from dray.cli import component, live, names, output
 from dray.cli.findings import LINT, WARNING, Finding, FindingFormat, Report, print_report
 from dray.cli.validate import Files, Form, Skip, Sources
 
@@ -24,6 +24,8 @@ def run(
     format_: Form = FindingFormat.TEXT,
     kubeconfig: component.Kubeconfig = None,
     context: component.Context = "",
+    namespace: names.OnlyNamespace = "",
+    all_namespaces: names.AllNamespaces = False,
 ) -> None:
     """Say what is valid and yet probably not meant, in manifests and dumps, or without files in the running cluster.
 
@@ -35,6 +37,7 @@ def run(
     from dray.api.meta import Object
     from dray.what_if.lint import lint
 
+    namespace = names.one_of(namespace, all_namespaces=all_namespaces)
     given = [*(sources or ()), *(files or ())]
     if given:
         items, snapshot, unreadable = _read(given, skip or [])
@@ -49,13 +52,13 @@ def run(
         print(f"dray: {error}", file=sys.stderr)
         if format_ is not FindingFormat.TEXT:  # what reads these does not read standard error
             findings.append(Finding(error.source, error.line, "", "Unreadable", "", error.message))
-    for one in lint(snapshot):
+    for one in (one for one in lint(snapshot) if namespace in ("", one.namespace)):
         item = places.get((one.kind, one.namespace, one.name))
         line = item.line_of(one.field) if item is not None else None
         name = f"{one.kind} {f'{one.namespace}/' if one.namespace else ''}{one.name}"
         file = item.source if item is not None else ""
         findings.append(Finding(file, line, name, one.reason, one.field, one.message, WARNING))
-    homeless, problem = _homeless(snapshot, items)
+    homeless, problem = _homeless(snapshot, items, namespace)
     findings.extend(homeless)
     print_report(Report(findings, objects, LINT, unreadable=len(unreadable)), format_, "LintReport")
     if problem:
@@ -63,7 +66,7 @@ def run(
     raise typer.Exit(output.CANNOT if unreadable or problem else output.NO if findings else output.YES)
 
 
-def _homeless(snapshot: Snapshot, items: list[Item]) -> tuple[list[Finding], str]:
+def _homeless(snapshot: Snapshot, items: list[Item], namespace: str) -> tuple[list[Finding], str]:
     """Pods that would wait with as many nodes as one likes; and why that cannot be said, of groups that are wrong.
 
     Who waits for something else than nodes is not among them.
@@ -78,7 +81,7 @@ def _homeless(snapshot: Snapshot, items: list[Item]) -> tuple[list[Finding], str
     return [
         Finding("", None, f"Pod {pod.pod}", "FitsNowhere", "", f"fits no node group: {pod.message}", WARNING)
         for pod in unplaced
-        if pod.groups
+        if pod.groups and (not namespace or pod.pod.startswith(f"{namespace}/"))
     ], ""
 
 

@@ -32,6 +32,29 @@ Namespace: TypeAlias = Annotated[
     ),
 ]
 
+OnlyNamespace: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        "--namespace",
+        "-n",
+        metavar="NAMESPACE",
+        help="Only what is in this namespace.",
+        autocompletion=completion.namespaces,
+    ),
+]
+AllNamespaces: TypeAlias = Annotated[
+    bool, typer.Option("--all-namespaces", "-A", help="What is in any namespace, as without -n.")
+]
+AlwaysAll: TypeAlias = Annotated[bool, typer.Option("--all-namespaces", "-A", hidden=True)]
+"""Of commands that look at all namespaces anyway: who is used to kubectl says so."""
+
+
+def one_of(namespace: str, *, all_namespaces: bool) -> str:
+    """The namespace to look at, empty for all. Ends with exit code 2 for one and all."""
+    if namespace and all_namespaces:
+        output.fail(f"-A is all namespaces, and -n says {namespace}: give one of them.")
+    return namespace
+
 
 def read(text: str, namespace: str, kind: str) -> str:
     """`namespace/name` of an object of a kind. Ends with exit code 2 for what names none, or two namespaces."""

@@ -24,10 +24,8 @@ app = typer.Typer(
 
 @app.command("list")
 def list_placements(
-    namespace: Annotated[
-        str,
-        typer.Option("--namespace", "-n", help="Only those of this namespace.", autocompletion=completion.namespaces),
-    ] = "",
+    namespace: names.OnlyNamespace = "",
+    all_namespaces: names.AllNamespaces = False,
     format_: Annotated[
         output.TableFormat, typer.Option("--output", "-o", help="How to print.")
     ] = output.TableFormat.TABLE,
@@ -35,6 +33,7 @@ def list_placements(
     context: component.Context = "",
 ) -> None:
     """Show placements with their clusters. Exit code 0: there are some; 1: there are none; 2: they cannot be read."""
+    namespace = names.one_of(namespace, all_namespaces=all_namespaces)
     objects = live.call(load_fleet, "placement", kubeconfig=kubeconfig, context=context)
     found = [one for one in _placements(objects) if namespace in ("", one.metadata.namespace)]
     decided = _decided(objects)
@@ -45,7 +44,7 @@ def list_placements(
         header = ("PLACEMENT", "SATISFIED", "SELECTED", "CLUSTERS")
         tables.print_table(header, [_row(one, decided.get(_key(one), ())) for one in found])
     else:
-        print("No placements.")
+        print(f"No placements{f' in namespace {namespace}' if namespace else ''}.")
     raise typer.Exit(output.YES if found else output.NO)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dray.cli import component, live, output
+from dray.cli import component, live, names, output
 from dray.prose.wording import count
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ def run(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write; must not exist.")],
     kubeconfig: component.Kubeconfig = None,
     context: component.Context = "",
+    _all_namespaces: names.AlwaysAll = False,
     duration: Annotated[
         str, typer.Option("--for", metavar="DURATION", help="How long, such as 10m or 24h; until Ctrl-C unless given.")
     ] = "",

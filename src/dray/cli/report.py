@@ -42,6 +42,7 @@ def fleet(
     by: By = "none",
     kubeconfig: component.Kubeconfig = None,
     context: component.Context = "",
+    _all_namespaces: names.AlwaysAll = False,
     now: inputs.Now = None,
 ) -> None:
     """Draw the fleet: every device by its state, in numbers, what is out of service, who waits.
@@ -72,6 +73,7 @@ def what_if_report(
     by: By = "none",
     kubeconfig: component.Kubeconfig = None,
     context: component.Context = "",
+    _all_namespaces: names.AlwaysAll = False,
     now: inputs.Now = None,
 ) -> None:
     """Draw what a change would do: who is hit, and the fleet before and after it, devices that change framed.
@@ -100,6 +102,7 @@ def scale_up_report(
     files: scale_up.Files = None,
     kubeconfig: component.Kubeconfig = None,
     context: component.Context = "",
+    _all_namespaces: names.AlwaysAll = False,
     max_nodes: scale_up.MaxNodes = 1000,
     by: By = "none",
     now: inputs.Now = None,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from dray.cli import component, inputs, live, output, tables
+from dray.cli import component, inputs, live, names, output, tables
 
 if TYPE_CHECKING:
     from dray.scale_up.answer import ScaleUpPlan
@@ -33,6 +33,7 @@ def run(
     files: Files = None,
     kubeconfig: component.Kubeconfig = None,
     context: component.Context = "",
+    _all_namespaces: names.AlwaysAll = False,
     max_nodes: MaxNodes = 1000,
     format_: Annotated[output.Format, typer.Option("--output", "-o", help="How to print.")] = output.Format.TEXT,
 ) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dray.cli import completion, component, inputs, live, output, terminal
+from dray.cli import completion, component, inputs, live, names, output, terminal
 
 if TYPE_CHECKING:
     from dray.client.kubeconfig import Connection
@@ -45,6 +45,7 @@ def run(
             autocompletion=completion.namespaces,
         ),
     ] = "",
+    all_namespaces: names.AllNamespaces = False,
     once: Annotated[bool, typer.Option("--once", help="Print the view once, whole, and end.")] = False,
     kubeconfig: component.Kubeconfig = None,
     context: component.Context = "",
@@ -56,6 +57,7 @@ def run(
 
     Exit code 0: seen enough; 2: the cluster cannot be read, or standard output is no terminal and --once is not given.
     """
+    namespace = names.one_of(namespace, all_namespaces=all_namespaces)
     if not once and not (sys.stdin.isatty() and sys.stdout.isatty()):
         output.fail("dray top needs a terminal. Give --once to print what there is.")
     if not once and os.environ.get("TERM", "dumb") in ("", "dumb"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias
 
 import typer
 
@@ -41,6 +41,8 @@ class ChangeOptions(NamedTuple):
 
     apply: tuple[str, ...]
     delete: tuple[str, ...]
+    namespace: str
+    """Where it is, if it says no other."""
 
 
 class Comparison(NamedTuple):
@@ -57,6 +59,7 @@ def run(
     apply: Apply = None,
     delete: Delete = None,
     namespace: names.Namespace = "",
+    _all_namespaces: names.AlwaysAll = False,
     kubeconfig: component.Kubeconfig = None,
     context: component.Context = "",
     now: inputs.Now = None,
@@ -79,8 +82,8 @@ def run(
 
 
 def read_change(apply: list[str] | None, delete: list[str] | None, namespace: str) -> ChangeOptions:
-    """What is different; what to take away is in a namespace if it says none. Ends with exit code 2 if it says two."""
-    return ChangeOptions(tuple(apply or ()), tuple(names.placed(one, namespace) for one in delete or ()))
+    """What is different; it is in a namespace if it says none. Ends with exit code 2 if it says two."""
+    return ChangeOptions(tuple(apply or ()), tuple(names.placed(one, namespace) for one in delete or ()), namespace)
 
 
 def look(change: ChangeOptions, files: list[str], kubeconfig: Path | None, context: str, now: str | None) -> Comparison:
@@ -99,7 +102,7 @@ def look(change: ChangeOptions, files: list[str], kubeconfig: Path | None, conte
     try:
         before = _with_deleted(before, change.delete, running)
         after = delete(before, change.delete, moment)
-        after = after.with_applied(*_read_and_judged(change.apply), now=moment)
+        after = after.with_applied(*_read_and_judged(change.apply, change.namespace), now=moment)
         before, after = _with_changed(before, after, running)
     except SnapshotError as error:
         output.fail(f"--delete: {error}.")
@@ -110,7 +113,7 @@ def look(change: ChangeOptions, files: list[str], kubeconfig: Path | None, conte
         return Comparison(before, after, compare(before, after, moment))
 
 
-def _read_and_judged(apply: Sequence[str]) -> Iterator[Source]:
+def _read_and_judged(apply: Sequence[str], namespace: str) -> Iterator[Source]:
     """What to apply. Says of what an API server would refuse that it would. Raises InputError."""
     from dray.cli.validate import is_known
     from dray.snapshot.files import read
@@ -120,10 +123,27 @@ def _read_and_judged(apply: Sequence[str]) -> Iterator[Source]:
         for item in items:
             if is_known(item.value):
                 _note_refused(item)
-        if source == "-":  # it can be read once only
-            yield from (item.value for item in items)
+        if source == "-" or namespace:  # standard input can be read once only
+            yield from (_placed(item.value, namespace) for item in items)
         else:
             yield source
+
+
+def _placed(value: Any, namespace: str) -> Any:
+    """A manifest in the namespace, as `kubectl apply -n` places it. Ends with exit code 2 if it is in another one."""
+    from dray.api.registry import UnknownKind, by_kind
+
+    meta = value.get("metadata") if isinstance(value, dict) else None
+    try:
+        if not namespace or not isinstance(meta, dict) or not by_kind(value["apiVersion"], value["kind"]).namespaced:
+            return value
+    except (KeyError, TypeError, AttributeError, UnknownKind):
+        return value  # whoever reads it says what is wrong with it
+    there = meta.get("namespace") or namespace
+    if there != namespace:
+        what = f"{value['kind']} {meta.get('name')}"
+        output.fail(f"{what} is in namespace {there}, and -n says {namespace}: give one of them.")
+    return {**value, "metadata": {**meta, "namespace": namespace}}
 
 
 def _note_refused(item: Item) -> None:
