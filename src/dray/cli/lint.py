@@ -12,7 +12,10 @@ from dray.cli.findings import LINT, WARNING, Finding, FindingFormat, Report, pri
 from dray.cli.validate import Files, Form, Skip, Sources
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from dray.api.meta import Object
+    from dray.api.registry import Kind
     from dray.snapshot import Snapshot
     from dray.snapshot.files import InputError, Item
 
@@ -29,10 +32,10 @@ def run(
 ) -> None:
     """Say what is valid and yet probably not meant, in manifests and dumps, or without files in the running cluster.
 
-    A class that nobody publishes, a class that is not there, a toleration that matches nothing, a selector that fails
-    on devices without an attribute, a rule that selects nothing or everything, and, with NodeGroups in the files, a pod
-    that fits no node group. Exit code 0: nothing; 1: there are findings; 2: something could not be read; the rest is
-    looked at.
+    A class that nobody publishes, a class, claim, template or group that is not there, a toleration that matches
+    nothing, a selector that fails on devices without an attribute, a rule that selects nothing or everything, and, with
+    NodeGroups in the files, a pod that fits no node group. Exit code 0: nothing; 1: there are findings; 2: something
+    could not be read; the rest is looked at.
     """
     from dray.api.meta import Object
     from dray.what_if.lint import lint
@@ -41,10 +44,11 @@ def run(
     given = [*(sources or ()), *(files or ())]
     if given:
         items, snapshot, unreadable = _read(given, skip or [])
+        whole: set[type[Object]] = set()
         objects = len(items)
     else:
         items, unreadable = [], []
-        snapshot = live.call(live.load_snapshot, "lint", kubeconfig=kubeconfig, context=context)
+        snapshot, whole = _read_running(kubeconfig, context)
         objects = sum(1 for _ in snapshot.objects(Object))
     places = {_place(item.value): item for item in items}
     findings = []
@@ -52,7 +56,7 @@ def run(
         print(f"dray: {error}", file=sys.stderr)
         if format_ is not FindingFormat.TEXT:  # what reads these does not read standard error
             findings.append(Finding(error.source, error.line, "", "Unreadable", "", error.message))
-    for one in (one for one in lint(snapshot) if namespace in ("", one.namespace)):
+    for one in (one for one in lint(snapshot, whole) if namespace in ("", one.namespace)):
         item = places.get((one.kind, one.namespace, one.name))
         line = item.line_of(one.field) if item is not None else None
         name = f"{one.kind} {f'{one.namespace}/' if one.namespace else ''}{one.name}"
@@ -64,6 +68,21 @@ def run(
     if problem:
         print(f"dray: {problem}. What fits no node group was not looked at.", file=sys.stderr)
     raise typer.Exit(output.CANNOT if unreadable or problem else output.NO if findings else output.YES)
+
+
+def _read_running(kubeconfig: Path | None, context: str) -> tuple[Snapshot, set[type[Object]]]:
+    """The running cluster, and the kinds that pods refer to and of which everything was read."""
+    from dray.api.resource import DeviceClass
+    from dray.what_if.missing import REFERRED
+
+    left_out: list[Kind] = []
+    snapshot = live.call(
+        lambda client: live.load_snapshot_with_workloads(client, left_out),
+        "lint",
+        kubeconfig=kubeconfig,
+        context=context,
+    )
+    return snapshot, {DeviceClass, *(one for one, (kind, _) in REFERRED.items() if kind not in left_out)}
 
 
 def _homeless(snapshot: Snapshot, items: list[Item], namespace: str) -> tuple[list[Finding], str]:
@@ -110,9 +129,14 @@ def _read(given: list[str], skip: list[str]) -> tuple[list[Item], Snapshot, list
 
 
 def _place(value: Any) -> tuple[str, str, str]:
+    from dray.api.registry import UnknownKind, by_kind
+
     if not isinstance(value, dict):
         return "", "", ""
     metadata = value.get("metadata") or {}
-    namespaced = str(value.get("kind", "")) in ("ResourceClaim", "ResourceClaimTemplate", "Pod")
-    namespace = metadata.get("namespace") or ("default" if namespaced else "")
+    try:
+        is_namespaced = by_kind(str(value.get("apiVersion")), str(value.get("kind"))).namespaced
+    except UnknownKind:
+        is_namespaced = False
+    namespace = metadata.get("namespace") or ("default" if is_namespaced else "")
     return str(value.get("kind")), str(namespace), str(metadata.get("name"))

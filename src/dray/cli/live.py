@@ -95,16 +95,19 @@ async def load_snapshot(client: HttpClient) -> Snapshot:
     return await _load(client, ())
 
 
-async def load_snapshot_with_workloads(client: HttpClient) -> Snapshot:
-    """The same with what makes pods and what finds them, for those who change it. Raises ApiError or OSError."""
+async def load_snapshot_with_workloads(client: HttpClient, left_out: list[Kind] | None = None) -> Snapshot:
+    """The same with what makes pods and what finds them, for those who change it. Raises ApiError or OSError.
+
+    Kinds that we may not read are added to `left_out`.
+    """
     from dray.api import kinds
 
     workloads = (kinds.DEPLOYMENTS, kinds.REPLICA_SETS, kinds.STATEFUL_SETS, kinds.JOBS)
     makers = (*workloads, kinds.DAEMON_SETS, kinds.CRON_JOBS)
-    return await _load(client, (*makers, kinds.SERVICES, *kinds.ADMISSION_KINDS))
+    return await _load(client, (*makers, kinds.SERVICES, *kinds.ADMISSION_KINDS), left_out)
 
 
-async def _load(client: HttpClient, more: tuple[Kind, ...]) -> Snapshot:
+async def _load(client: HttpClient, more: tuple[Kind, ...], left_out: list[Kind] | None = None) -> Snapshot:
     import gc
     from itertools import chain
 
@@ -126,7 +129,7 @@ async def _load(client: HttpClient, more: tuple[Kind, ...]) -> Snapshot:
         found = [(await client.list(kind)).items for kind in needed]
     except ApiError as error:
         raise ApiError(error.code, error.reason, tell_forbidden(error)) from None
-    left_out: list[Kind] = []
+    left_out = [] if left_out is None else left_out
     there = {kind: await list_if_allowed(client, kind, left_out) or () for kind in optional}
     if there[kinds.VOLUME_CLAIMS]:
         there |= {kind: await list_if_allowed(client, kind, left_out) or () for kind in kinds.STORAGE_LIMITS}

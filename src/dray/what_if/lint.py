@@ -7,10 +7,11 @@ Only what the snapshot can show is told: without devices in it, nothing is said 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from dray import cel
+from dray.api.meta import Object
 from dray.api.resource import (
     DeviceClass,
     DeviceRequest,
@@ -24,6 +25,7 @@ from dray.api.resource import (
 from dray.api.resource.toleration import tolerates
 from dray.snapshot.snapshot import Snapshot
 from dray.tracker import EffectiveDevice
+from dray.what_if.missing import REFERRED, find_missing
 
 MAX_DEVICES = 5_000
 """So many devices are tried with a selector; what fails on none of these hardly fails on others."""
@@ -50,14 +52,16 @@ class _Request(NamedTuple):
     tolerations: tuple[DeviceToleration, ...]
 
 
-def lint(snapshot: Snapshot) -> list[Suspicion]:
-    """Everything odd, in the order of kinds."""
+def lint(snapshot: Snapshot, whole: Collection[type[Object]] = ()) -> list[Suspicion]:
+    """Everything odd, in the order of kinds. Of kinds that are `whole` what is not here is not there either; of others
+    if there are any, because files have them all or leave them out."""
     devices = list(snapshot.devices())
     requests = list(_requests(snapshot))
     return [
         *_rules(snapshot, devices),
         *_classes(snapshot, devices),
-        *_unknown_classes(snapshot, requests),
+        *_unknown_classes(snapshot, requests, is_whole=DeviceClass in whole),
+        *_missing(snapshot, whole),
         *_tolerations(snapshot, devices, requests),
         *_selectors(snapshot, devices, requests),
     ]
@@ -86,12 +90,21 @@ def _classes(snapshot: Snapshot, devices: list[EffectiveDevice]) -> Iterator[Sus
             yield Suspicion("DeviceClass", "", one.metadata.name, field, "MayFail", failure)
 
 
-def _unknown_classes(snapshot: Snapshot, requests: Iterable[_Request]) -> Iterator[Suspicion]:
+def _unknown_classes(snapshot: Snapshot, requests: Iterable[_Request], *, is_whole: bool) -> Iterator[Suspicion]:
     known = {one.metadata.name for one in snapshot.objects(DeviceClass)}
     for one in requests:
-        if known and one.device_class and one.device_class not in known:
-            message = f"there is no class {one.device_class!r}; there is {', '.join(sorted(known)[:5])}"
+        if (known or is_whole) and one.device_class and one.device_class not in known:
+            there = ", ".join(sorted(known)[:5]) or "none at all"
+            message = f"there is no class {one.device_class!r}; there is {there}"
             yield _about(one, f"{one.path}.deviceClassName", "UnknownClass", message)
+
+
+def _missing(snapshot: Snapshot, whole: Collection[type[Object]]) -> Iterator[Suspicion]:
+    """What pods refer to and is not there: they wait for it."""
+    known = {kind for kind in REFERRED if kind in whole or next(snapshot.objects(kind), None) is not None}
+    for one in find_missing(snapshot, known):
+        meta = one.owner.metadata
+        yield Suspicion(one.owner.kind, meta.namespace, meta.name, one.field, one.reason, one.message)
 
 
 def _tolerations(
