@@ -20,6 +20,7 @@ from dray.what_if.device_changes import DeviceChange
 from dray.what_if.difference import ObjectChange, RuleForecast
 from dray.what_if.evictions import Eviction
 from dray.what_if.group_changes import GroupChange
+from dray.what_if.missing import Orphaned
 from dray.what_if.namespace_changes import NamespaceChange
 from dray.what_if.next_pods import NextPod
 from dray.what_if.node_changes import NodeChange
@@ -248,6 +249,7 @@ class ScaleUp(OutputShape):
     groups: list[Tree]
     nodes: int
     cost: float | None = None
+    notes: list[str] = []
 
 
 class WaitTimes(msgspec.Struct):
@@ -323,6 +325,7 @@ class Difference(OutputShape):
     groups: list[GroupChange] = []
     namespaces: list[NamespaceChange] = []
     services: list[ServiceChange] = []
+    orphaned: list[Orphaned] = []
     unjudged: list[str] = []
     notes: list[str] = []
 

@@ -35,6 +35,7 @@ from dray.what_if.elsewhere import MAX_MOVED, move_elsewhere
 from dray.what_if.evictions import Eviction, Forecast, forecast, preview_rules
 from dray.what_if.group_changes import MAX_GROUPS, GroupChange, Judged, compare_groups, groups_of, judge_groups
 from dray.what_if.guard_preview import tell_held
+from dray.what_if.missing import Orphaned, find_orphaned
 from dray.what_if.namespace_changes import NamespaceChange, Relabelled
 from dray.what_if.next_pods import MAX_ASKED, Named, NextPod, compare_next, find_named, try_next
 from dray.what_if.node_changes import NodeChange, compare_nodes, differing_nodes, node_evictions
@@ -101,6 +102,7 @@ class Difference(Report, frozen=True, kw_only=True):
     groups: tuple[GroupChange, ...] = ()
     namespaces: tuple[NamespaceChange, ...] = ()
     services: tuple[ServiceChange, ...] = ()
+    orphaned: tuple[Orphaned, ...] = ()
     unjudged: tuple[str, ...] = ()
     """Objects, and fields of objects, that differ, and of which nobody here knows what that does."""
     notes: tuple[str, ...] = ()
@@ -177,6 +179,7 @@ def compare(before: Snapshot, after: Snapshot, now: datetime) -> Difference:
         groups=tuple(compare_groups(pairs, old.groups, new.groups)),
         namespaces=tuple(Relabelled(pairs, after).changes()),
         services=tuple(compare_services(pairs, before, after)),
+        orphaned=tuple(find_orphaned(pairs, after)),
         unjudged=(*unjudged(pairs), *(one.name for one in after.ignored[len(before.ignored) :])),
         notes=(
             *tell_released(pairs),

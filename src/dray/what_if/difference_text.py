@@ -71,6 +71,7 @@ def sections(difference: Difference) -> list[str | Rows]:
         *_tell_groups(difference),
         *_tell_namespaces(difference),
         *_tell_services(difference),
+        *_tell_orphaned(difference),
         *_tell_unjudged(difference),
         *(f"Note: {note}." for note in difference.notes),
     ]
@@ -304,6 +305,12 @@ def _tell_services(difference: Difference) -> Iterator[str | Rows]:
     if rows:
         title = "Services, by which nothing is decided about pods and devices:"
         yield Rows(title, ("service", "ready pods behind it"), rows)
+
+
+def _tell_orphaned(difference: Difference) -> Iterator[str | Rows]:
+    rows = [(one.gone, names(one.referred_by, 6)) for one in difference.orphaned]
+    if rows:
+        yield Rows("Gone, and still referred to:", ("gone", "by"), rows)
 
 
 def _step(before: int | None, after: int | None) -> str:

@@ -19,9 +19,9 @@ from dray.api.kinds import CLAIMS, CLASSES, TEMPLATES
 from dray.api.meta import Object
 from dray.api.references import ObjectKey, controller_of
 from dray.api.resource import DeviceClass, ResourceClaim, ResourceClaimTemplate
-from dray.api.resource.claim import ResourceClaimSpec
 from dray.scheduling.daemon_nodes import DaemonNodes, spec_for
 from dray.snapshot.snapshot import Snapshot
+from dray.what_if.missing import classes_of
 from dray.what_if.namespace_changes import Relabelled
 from dray.what_if.rollout import Bounds
 from dray.what_if.workload_changes import Pair, try_pods
@@ -131,21 +131,15 @@ def _names(spec: PodSpec, namespace: str, snapshot: Snapshot) -> Iterator[Object
             yield key
             found = snapshot.get(*key)
             if isinstance(found, ResourceClaim):
-                yield from _classes(found.spec)
+                yield from (ObjectKey(CLASSES.resource, "", one) for one in classes_of(found.spec))
             elif isinstance(found, ResourceClaimTemplate):
-                yield from _classes(found.spec.spec)
+                yield from (ObjectKey(CLASSES.resource, "", one) for one in classes_of(found.spec.spec))
     asked = {name for one in (*spec.containers, *spec.init_containers) for name in one.resources.requests}
     asked |= {name for one in (*spec.containers, *spec.init_containers) for name in one.resources.limits}
     extended = {name for name in asked if "/" in name}
     for one in snapshot.objects(DeviceClass) if extended else ():
         if extended & {f"{IMPLICIT}{one.metadata.name}", one.spec.extended_resource_name}:
             yield ObjectKey(CLASSES.resource, "", one.metadata.name)
-
-
-def _classes(spec: ResourceClaimSpec) -> Iterator[ObjectKey]:
-    for request in spec.devices.requests:
-        for option in (*([request.exactly] if request.exactly is not None else ()), *request.first_available):
-            yield ObjectKey(CLASSES.resource, "", option.device_class_name)
 
 
 def _first_node(daemon_set: DaemonSet, nodes: Iterable[Node]) -> str:

@@ -213,6 +213,53 @@ def test_an_extended_resource_that_a_class_stands_for_counts() -> None:
     ]
 
 
+def test_whoever_refers_to_what_goes_is_named_also_if_nothing_can_be_said_of_their_pods() -> None:
+    """Who did not fit before and does not after, templates that nobody uses yet, rules and patches of a class."""
+    alternatives = [{"name": "a", "deviceClassName": "gpu"}]
+    other = builders.claim_template("other", {"name": "r", "firstAvailable": alternatives}, namespace="ml")
+    large = builders.claim("large", builders.request("r", deviceClassName="gpu", count=30), namespace="ml")
+    has = held(claim("has"), "node-1", "gpu-0", pods=("train-1",))
+    extended = {"limits": {"deviceclass.resource.kubernetes.io/gpu": "40"}}
+    asks = web(1, "Deployment", "asks", containers=[builders.container(resources=extended)])
+    rule = builders.taint_rule("old", {"deviceClassName": "gpu"}, builders.taint("k", "NoSchedule"))
+    patch = builders.slice_patch("rack", {"example.com/rack": {"int": 1}}, deviceClassName="gpu")
+    waits = builders.pod("waits", namespace="ml")
+    waits["spec"]["resourceClaims"] = [builders.pod_claim("a", template="other")]
+    base = cluster(template(), other, large, has, asks, rule, patch, waits)
+    difference = remove(base, "deviceclass/gpu")
+    (found,) = difference.orphaned
+    assert found.gone == "DeviceClass gpu"
+    assert sorted(found.referred_by) == [
+        "Deployment ml/asks",
+        "DeviceTaintRule old",
+        "ResourceClaim ml/large",
+        "ResourceClaimTemplate ml/one-gpu",
+        "ResourceClaimTemplate ml/other",
+        "ResourceSlicePatch rack",
+    ]
+    assert "Gone, and still referred to:" in str(difference)
+    template_gone = remove(base, "resourceclaimtemplate/ml/other").orphaned
+    assert [(one.gone, one.referred_by) for one in template_gone] == [
+        ("ResourceClaimTemplate ml/other", ("Pod ml/waits",))
+    ]
+    assert not remove(base, "resourceclaimtemplate/ml/one-gpu").orphaned
+    assert not remove(base, "resourceclaim/ml/large").orphaned
+
+
+def test_a_resource_for_which_another_class_stands_still_refers_to_none_that_goes() -> None:
+    wants = web(1, "Deployment", containers=[builders.container(resources={"limits": {"example.com/gpu": "1"}})])
+    base = cluster(wants).with_objects(*(standing(name) for name in ("gpu", "second")))
+    assert not remove(base, "deviceclass/gpu").orphaned
+    (found,) = remove(base.without("deviceclass/second"), "deviceclass/gpu").orphaned
+    assert found.referred_by == ("Deployment ml/web",)
+
+
+def standing(name: str) -> Manifest:
+    made = device_class(name=name)
+    made["spec"]["extendedResourceName"] = "example.com/gpu"
+    return made
+
+
 # DaemonSets
 
 
