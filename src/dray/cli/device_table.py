@@ -22,10 +22,11 @@ def device_table(rows: Sequence[DeviceState], *, is_wide: bool = False) -> Table
     Wide tables have all columns, every attribute, since when taints are there, and the slices.
     """
     from dray.scheduling.device_state_text import tell_block
+    from dray.views.pools import tell_reach
 
     columns = {
         "DEVICE": [f"{row.device.id.pool}/{row.device.id.device}" for row in rows],
-        "NODE": [_where(row.device) for row in rows],
+        "NODE": [tell_reach(row.device.access) for row in rows],
         "DRIVER": [row.device.id.driver for row in rows],
         "STATE": [", ".join(row.words) for row in rows],
         "BLOCKED BY": [tell_block(row.block) if row.block is not None else NOTHING for row in rows],
@@ -43,13 +44,6 @@ def device_table(rows: Sequence[DeviceState], *, is_wide: bool = False) -> Table
     if not is_wide and not any(row.is_blocked for row in rows):
         del columns["BLOCKED BY"]
     return Table(tuple(columns), tuple(zip(*columns.values(), strict=True)))
-
-
-def _where(device: EffectiveDevice) -> str:
-    access = device.access
-    if access.node_name is not None:
-        return access.node_name
-    return "(all)" if access.node_selector is None else "(by selector)"
 
 
 def _taints(device: EffectiveDevice, *, is_wide: bool) -> str:

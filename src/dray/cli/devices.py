@@ -14,8 +14,9 @@ import typer
 from dray.cli import completion, component, inputs, live, names, output, tables
 from dray.cli.device_table import device_table
 from dray.cli.names import node_option
-from dray.cli.pool_notes import bad_pools, tell_bad_pools, tell_unpublished
+from dray.cli.pool_notes import tell_unpublished
 from dray.prose import wording
+from dray.views.pools import bad_pools, tell_bad_pools
 
 if TYPE_CHECKING:
     from dray.scheduling.device_states import DeviceState

@@ -256,7 +256,8 @@ def _print(found: Table, wanted: Wanted) -> None:
 def _notes(view: Any, wanted: Wanted) -> Iterator[str]:
     """What is in no row: devices of no single node, what is not or no longer published, and that nobody leaves."""
     from dray.cli.node_rows import tell_shared
-    from dray.cli.pool_notes import bad_pools, tell_bad_pools, tell_unpublished
+    from dray.cli.pool_notes import tell_unpublished
+    from dray.views.pools import bad_pools, tell_bad_pools
 
     if wanted.what is What.NODES and (told := tell_shared(view.devices())):
         yield told

@@ -11,13 +11,13 @@ from dray.api.nodes import NOT_READY, UNREACHABLE, UNSCHEDULABLE, is_known_unrea
 from dray.api.pods import is_finished
 from dray.api.resource.taint import EFFECT_NO_EXECUTE, EFFECT_NO_SCHEDULE
 from dray.api.taints import taint_text
-from dray.cli.pool_notes import bad_pools
 from dray.controllers.eviction.waiting_condition import is_waiting
 from dray.eviction.budgets import waiting_for
 from dray.eviction.drain import is_drained, is_paused, last_leaves, leaves_by_drain, must_leave
 from dray.eviction.rule_condition import EVICTION_HELD
 from dray.eviction.stop import all_are_stopped, is_stopped
 from dray.prose.wording import count, names
+from dray.views.pools import bad_pools
 
 if TYPE_CHECKING:
     from dray.api.generated.core import Node, Pod

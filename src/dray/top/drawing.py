@@ -33,11 +33,12 @@ def draw_whole(top: Top, width: int) -> list[Line]:
     height = 5 + 2 * len(top.items())
     listing = top.listing
     listing.index, listing.key = -1, ""
-    lines = [*_head(top, width), *_list(top, width, height)]
-    return [screen.clip(one, width) for one in lines]
+    lines = [*_head(top, width, is_whole=True), *_list(top, width, height)]
+    told = [line(Span(f"{one}.", PROBLEM)) for one in top.seen.problems] if top.page <= 1 else []
+    return [*(screen.clip(one, width) for one in lines), *told]
 
 
-def _head(top: Top, width: int) -> Iterator[Line]:
+def _head(top: Top, width: int, *, is_whole: bool = False) -> Iterator[Line]:
     seen, totals = top.seen, top.seen.totals
     yield line(Span("dray top", BOLD), f"  {seen.server}  nodes {seen.ready}/{seen.nodes} ready")
     parts: list[str | Span] = [f"{count(totals.devices, 'device')}: "]
@@ -46,6 +47,9 @@ def _head(top: Top, width: int) -> Iterator[Line]:
     yield line(*parts)
     if seen.missing:
         yield line(Span(screen.cut(f"You do not see everything: {'; '.join(seen.missing)}.", width), PROBLEM))
+    if seen.problems and top.page <= 1 and not is_whole:
+        more = f" (and {count(len(seen.problems) - 1, 'more pool')})" if len(seen.problems) > 1 else ""
+        yield line(Span(screen.cut(f"{seen.problems[0]}{more}.", width), PROBLEM))
     failed = grouping.failure(seen.picked.values()) if seen.picked and top.page <= 1 else None
     if failed is not None:
         told = f"The filter fails on {count(failed.number, 'device')}, as it would in a claim: {failed.why}"
@@ -75,8 +79,8 @@ def _narrowed(top: Top) -> str:
         parts.append(top.expression)
     if top.listing.words:
         parts.append(f"“{top.listing.words}”")
-    if top.node and top.place.name == "devices":
-        parts.append(f"on {top.node}")
+    if top.within is not None and top.place.name == "devices":
+        parts.append(f"on {top.within.node}" if top.within.node else f"of {pages.row_name(top.within)}")
     if top.marked:
         parts.append(f"{len(top.marked)} marked")
     return " · ".join(parts)
@@ -98,7 +102,8 @@ def _list(top: Top, width: int, room: int) -> Iterator[Line]:
 
 def _map(top: Top, width: int, room: int) -> Iterator[Line]:
     rows: list[FleetRow] = top.items()
-    label = min(max(screen.cells(pages.row_name(row)) for row in rows), max(8, width // 3))
+    called = pages.row_names(rows)
+    label = min(max(map(screen.cells, called.values())), max(8, width // 3))
     most = min(max(len(row.states) for row in rows), width - label - 5)
     across = max(1, width // (label + most + 5))
     top.columns_on_screen, top.rows_on_screen = across, room
@@ -109,7 +114,7 @@ def _map(top: Top, width: int, room: int) -> Iterator[Line]:
             row = rows[index]
             is_here = index == top.listing.index
             sign = ">" if is_here else "*" if top.place.key(row) in top.marked else " "
-            name = screen.pad(pages.row_name(row), label)
+            name = screen.pad(called[row.key], label)
             parts += [Span(sign, BOLD), Span(name, CHOSEN if is_here else PLAIN), Span(" ")]
             parts += [*pages.squares(row, top.seen, most), Span("  ")]
         yield tuple(parts)

@@ -73,8 +73,8 @@ class Top:
         self.seen = Seen()
         self.page = 0
         self.listings = [Listing() for _ in PAGES]
-        self.node = ""
-        """Only devices of this node."""
+        self.within: FleetRow | None = None
+        """Only devices of the node of this row, or of its pool if that is of no single node."""
         self.expression = ""
         """Only devices of which this is true."""
         self.marked: dict[str, DeviceSelection] = {}
@@ -103,10 +103,10 @@ class Top:
     def items(self) -> list[Any]:
         """What the page shows, in order; worked out once for every change."""
         listing = self.listing
-        node = self.node if self.place.name == "devices" else ""
-        of = (id(self.seen), self.page, listing.words, listing.sort, listing.down, node)
+        within = self.within if self.place.name == "devices" else None
+        of = (id(self.seen), self.page, listing.words, listing.sort, listing.down, within)
         if self._items is None or self._items[0] != of:
-            scope = Scope(listing.words, node)
+            scope = Scope(listing.words, within)
             self._items = (of, pages.in_order(self.place, self.seen, scope, listing.sort, down=listing.down))
             self._find_cursor()
         return self._items[1]
@@ -258,8 +258,8 @@ class Top:
         """Takes back what narrows the list, one thing at a time."""
         if self.marked:
             self.marked.clear()
-        elif self.node and self.place.name == "devices":
-            self.node = ""
+        elif self.within is not None and self.place.name == "devices":
+            self.within = None
             self._go(0)
         elif self.listing.words:
             self.listing.words = ""
@@ -313,7 +313,7 @@ class Top:
         if key in (keys.ENTER, "e"):
             if isinstance(item, Spot):
                 return self._working(Describe(item.id, item.row.node))
-            self.node = item.node
+            self.within = item
             self._go(1)
         elif key == " ":
             self._mark(self.place.key(item), selection_of(item))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, Final, TypeAlias
 
@@ -15,6 +15,7 @@ from dray.top import screen
 from dray.top.seen import Seen, Spot, is_picked
 from dray.views.fleet import FleetRow, shown_as, words_of
 from dray.views.grouping import TRUE, natural
+from dray.views.pools import tell_reach
 from dray.views.service import NodeRow, RuleRow
 from dray.views.waiting import PodRow
 
@@ -31,7 +32,8 @@ class Scope(msgspec.Struct, frozen=True):
 
     words: str = ""
     """Those in which this is written; devices are filtered by CEL, before."""
-    node: str = ""
+    within: FleetRow | None = None
+    """Of a node all, of a pool that is of no single node what is in it."""
 
 
 class Page(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,8 +54,8 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
 def in_order(page: Page, seen: Seen, scope: Scope, sort: int, *, down: bool) -> list[Any]:
     """What a page shows."""
     found = page.items(seen)
-    if scope.node:
-        found = [one for one in found if _node_of(one) == scope.node]
+    if scope.within is not None:
+        found = [one for one in found if _is_within(one, scope.within)]
     if scope.words:
         wanted = scope.words.lower()
         found = [one for one in found if wanted in " ".join(page.cells(one, seen)).lower()]
@@ -63,8 +65,9 @@ def in_order(page: Page, seen: Seen, scope: Scope, sort: int, *, down: bool) -> 
     return found[::-1] if down and key is None else found
 
 
-def _node_of(item: Item) -> str:
-    return item.row.node if isinstance(item, Spot) else getattr(item, "node", "")
+def _is_within(item: Item, place: FleetRow) -> bool:
+    row = item.row if isinstance(item, Spot) else item
+    return isinstance(row, FleetRow) and (row.node == place.node if place.node else row.key == place.key)
 
 
 # The map
@@ -78,7 +81,25 @@ def _rows(seen: Seen) -> list[FleetRow]:
 
 def row_name(row: FleetRow) -> str:
     """What a row is called."""
-    return row.node or row.pool
+    return row.node or f"pool {row.pool}"
+
+
+def row_names(rows: Iterable[FleetRow]) -> dict[str, str]:
+    """What rows are called by key, with what tells those apart that would be called the same: driver, and pool."""
+    alike: dict[str, list[FleetRow]] = {}
+    for row in rows:
+        alike.setdefault(row_name(row), []).append(row)
+    return {
+        row.key: " ".join((name, *_distinction(row, several))) for name, several in alike.items() for row in several
+    }
+
+
+def _distinction(row: FleetRow, several: Sequence[FleetRow]) -> Iterator[str]:
+    if len({one.driver for one in several}) > 1:
+        firsts = {one.driver: one.driver.partition(".")[0] for one in several}
+        yield firsts[row.driver] if len(set(firsts.values())) == len(firsts) else row.driver
+    if sum(one.driver == row.driver for one in several) > 1:
+        yield row.pool
 
 
 def _row_cells(row: FleetRow, _seen: Seen) -> tuple[str, ...]:
@@ -122,7 +143,9 @@ def _spot_cells(spot: Spot, seen: Seen) -> tuple[str, ...]:
     words = [word for word in words_of(spot.letter) if not (word == "free" and "held" in words_of(spot.letter))]
     holders = ", ".join(state.holders) if state is not None else ""
     taints = ", ".join(taint_text(one.taint) for one in state.device.taints) if state is not None else ""
-    return (spot.row.node or spot.row.pool, spot.name, ", ".join(words), holders or NOTHING, taints or NOTHING)
+    where = spot.row.node or (tell_reach(state.device.access) if state is not None else NOTHING)
+    name = spot.name if spot.row.pool == where else f"{spot.row.pool}/{spot.name}"
+    return (where, name, ", ".join(words), holders or NOTHING, taints or NOTHING)
 
 
 # Pods that wait, and what leaves

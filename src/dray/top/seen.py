@@ -33,6 +33,8 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     rules: tuple[RuleRow, ...] = ()
     emptied: tuple[NodeRow, ...] = ()
     """Nodes that pods have to leave."""
+    problems: tuple[str, ...] = ()
+    """Pools that cannot be used, and why: a clause each."""
     missing: tuple[str, ...] = ()
     picked: Mapping[str, Picked] | None = None
     """With a filter: by key of a row, of which devices it is true."""

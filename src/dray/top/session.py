@@ -30,6 +30,7 @@ from dray.top.seen import Seen
 from dray.top.tty import Terminal
 from dray.tracker.view import PoolView
 from dray.views import grouping, waiting
+from dray.views.pools import bad_pools, tell_bad_pools
 from dray.what_if.taint_preview_text import tell
 
 CALM_SECONDS: Final = 0.2
@@ -162,6 +163,7 @@ class TopSession:
                 pods=tuple(await asyncio.to_thread(waiting.pod_rows, pods)),
                 rules=tuple(await documents.rule_rows(viewer)),
                 emptied=tuple(await documents.node_rows(viewer)),
+                problems=tuple(tell_bad_pools(bad_pools(viewer.rows.views.values()))),
                 missing=tuple(viewer.missing),
                 picked=picked,
                 details=viewer.rows.devices,

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+import builders
 import dray
 from dray.api.generated.core import Pod
 from dray.api.resource import DeviceTaintRule
@@ -21,6 +22,7 @@ from dray.top.model import Top
 from dray.top.seen import Seen
 from dray.views import fleet, service, waiting
 from dray.views.grouping import Picked
+from dray.views.pools import bad_pools, tell_bad_pools
 from snapshot_objects import DRIVER, claim, device, device_class, held, pod, resource_slice, rule
 
 NOW = "2026-06-01T12:00:00Z"
@@ -66,6 +68,7 @@ def _seen(snapshot: Snapshot) -> Seen:
         nodes=3,
         rows=found,
         pods=tuple(waiting.pod_rows(pods)),
+        problems=tuple(tell_bad_pools(bad_pools(rows.views.values()))),
         rules=tuple(service.rule_rows(rules, lambda _name: service.Reach(3, 1))),
         details=rows.devices,
     )
@@ -314,3 +317,60 @@ def test_who_may_not_see_devices_is_not_told_that_there_are_none(missing: tuple[
     top = Top()
     top.see(replace(_seen(dray.load(_node("node-1"))), missing=missing))
     assert any(told in screen.text_of(line) for line in draw(top, 80, 24))
+
+
+def _shared(name: str, driver: str, *devices: dict[str, Any], count: int = 1, **reach: Any) -> dict[str, Any]:
+    pool = {"name": name, "generation": 1, "resourceSliceCount": count}
+    spec = {"driver": driver, "pool": pool, "devices": list(devices), **(reach or {"allNodes": True})}
+    return builders.manifest("resource.k8s.io/v1", "ResourceSlice", f"{driver}-{name}", spec=spec)
+
+
+def _with_pools_of_all_sorts() -> Top:
+    made = Top()
+    one: dict[str, Any] = {"name": "d-0"}
+    two: list[dict[str, Any]] = [{"name": "p-0", "nodeName": "node-2"}, {"name": "p-1", "allNodes": True}]
+    made.see(
+        _seen(
+            dray.load(
+                *(_node(f"node-{number}") for number in (1, 2)),
+                *(resource_slice(f"node-{number}", device("gpu-0")) for number in (1, 2)),
+                _shared("node-1", "nic.example.com", {"name": "nic-0"}, nodeName="node-1"),
+                _shared("net", "fpga.example.com", one),
+                _shared("lacking", "fpga.example.com", one, count=2),
+                _shared("empty", "fpga.example.com", count=3),
+                _shared("per", "fpga.example.com", *two, perDeviceNodeSelection=True),
+            )
+        )
+    )
+    return made
+
+
+def test_rows_of_all_drivers_are_told_apart_and_pools_from_nodes() -> None:
+    text = "\n".join(_lines(_with_pools_of_all_sorts(), width=120))
+    for name in ("node-1 gpu ", "node-1 nic ", "node-2 ", "pool net ", "pool lacking ", "pool empty ", "pool per "):
+        assert name in text
+
+
+def test_pools_that_cannot_be_used_are_named_with_why() -> None:
+    top = _with_pools_of_all_sorts()
+    lacking, empty = (
+        f"Pool fpga.example.com/{name} is incomplete: 1 of {count} slices of generation 1 are there; "
+        "its devices do not count"
+        for name, count in (("lacking", 2), ("empty", 3))
+    )
+    assert sorted(top.seen.problems) == sorted((lacking, empty))
+    assert any(f"{top.seen.problems[0]} (and 1 more pool)." in one for one in _lines(top, width=160))
+    top.page = 2
+    assert not any("incomplete" in one for one in _lines(top, width=160))
+    top.page = 0
+    told = [screen.text_of(one) for one in draw_whole(top, 80)]
+    assert {f"{lacking}.", f"{empty}."} <= set(told)
+
+
+def test_devices_say_from_where_they_can_be_used_and_a_pool_leads_to_its_own() -> None:
+    top = _with_pools_of_all_sorts()
+    _press(top, *(["right"] * [row.pool for row in top.items()].index("per")), "enter")
+    rows = [line.lstrip("> ").split()[:2] for line in _lines(top) if "/p-" in line]
+    assert rows == [["node-2", "per/p-0"], ["(all)", "per/p-1"]]
+    assert not any("gpu-0" in line or "d-0" in line for line in _lines(top)), "those of other pools"
+    assert any("of pool per" in line for line in _lines(top))
