@@ -127,6 +127,9 @@ def _explain_request(
 ) -> RequestReport:
     constraints = [wanted.constraints[number] for number in alternative.constraints]
     told: Told = {}
+    nodes = [
+        _NodeExplainer(inventory, name, wanted, alternative, layout, options, told=told).explain() for layout in layouts
+    ]
     return RequestReport(
         name=alternative.name,
         device_class=alternative.device_class.metadata.name,
@@ -134,11 +137,21 @@ def _explain_request(
         admin_access=alternative.admin,
         matching_attributes=tuple(c.attribute for c in constraints if not c.distinct),
         distinct_attributes=tuple(c.attribute for c in constraints if c.distinct),
-        nodes=tuple(
-            _NodeExplainer(inventory, name, wanted, alternative, layout, options, told=told).explain()
-            for layout in layouts
-        ),
+        nodes=tuple(nodes if alternative.count is None else _with_own_problems(nodes)),
     )
+
+
+def _with_own_problems(nodes: Sequence[NodeReport]) -> Iterable[NodeReport]:
+    """Without problems of pools of other drivers than those whose devices match; of none, if nobody's do."""
+    drivers = {device.driver for node in nodes for device in node.devices if _matches(device)}
+    for node in nodes:
+        own = tuple(one for one in node.problems if not drivers or one.driver in drivers)
+        yield node if own == node.problems else msgspec.structs.replace(node, problems=own)
+
+
+def _matches(device: DeviceReport) -> bool:
+    """Whether the selectors want it."""
+    return not isinstance(device.check, SelectorFalse | SelectorFailed | OutOfReach)
 
 
 class _NodeExplainer:
@@ -180,7 +193,7 @@ class _NodeExplainer:
             node=self._layout.node_name,
             fits=fits,
             error=error,
-            matching=sum(not isinstance(d.check, SelectorFalse | SelectorFailed | OutOfReach) for d in devices),
+            matching=sum(map(_matches, devices)),
             free=len(free),
             missing=missing,
             fits_without=blocking,

@@ -19,6 +19,8 @@ MAX_ROWS = 12
 """Nodes in a table; beyond that, nodes in the same state share a row."""
 MAX_DEVICE_ROWS = 64
 MAX_ALIKE = 4
+MAX_PROBLEMS = 2
+"""Pools that cannot be used that are named in a line."""
 """Devices in a row each; of more that do not match for the same reason, the first stands for all."""
 MAX_SUMMARY = 1024
 """As long as the message of an event may be."""
@@ -77,11 +79,14 @@ def _summarise(claim: ClaimReport) -> str:
     if not blocked:
         return "no node has devices for all requests together"
     request = blocked[0]
-    text = f"request {_called(request)}: {tell_totals(request)}"
+    parts = [f"request {_called(request)}: {tell_totals(request)}"]
     closest = find_closest(request)
-    if closest is None or not closest.matching:
-        return text
-    return f"{text}; nearest node is {closest.node}{_shortage(closest)}"
+    if closest is not None and closest.matching:
+        parts.append(f"nearest node is {closest.node}{_shortage(closest)}")
+    problems = dict.fromkeys(one.message for node in request.nodes for one in node.problems)
+    if problems:
+        parts.append(names(list(problems), MAX_PROBLEMS))
+    return "; ".join(parts)
 
 
 def _called(request: RequestReport) -> str:

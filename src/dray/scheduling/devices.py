@@ -154,10 +154,10 @@ class PodDevices:
             return _KEPT
         answer = self._ask(node.name)
         match answer:
-            case Unsatisfiable(problems=problems):
+            case Unsatisfiable():
                 if self._shape is not None:  # for all pods with such claims, until something changes on the node
                     self._shape.rule_out(self._cluster.inventory.nodes.rank(node.name))
-                return (DevicesLacking(problems),) if problems else LACKING
+                return LACKING
             case BudgetExceeded():
                 return (SearchTimedOut(node.name),)
             case Undecided(is_searching=is_searching):

@@ -171,12 +171,10 @@ class ClaimOutOfReach(NodeReason, frozen=True, cache_hash=True):
 
 
 class DevicesLacking(NodeReason, frozen=True, cache_hash=True):
-    """The pending claims do not fit on the node. `problems`: pools whose devices do not count, and why (SVS-50)."""
+    """The pending claims do not fit on the node."""
 
     plugin = Plugin.DYNAMIC_RESOURCES
     causes = DEVICE_CAUSES | Cause.NODE | Cause.POD_GONE
-
-    problems: tuple[str, ...] = ()
 
 
 class DevicesKept(DevicesLacking, frozen=True, cache_hash=True):

@@ -91,8 +91,8 @@ def tell_node(reason: NodeReason) -> str:
             return "resourceclaim not available on the node"
         case reasons.DevicesKept():
             return "node(s) keep their devices for other pods that wait for them, as important or more"
-        case reasons.DevicesLacking(problems):
-            return f"{DOES_NOT_FIT}: {'; '.join(problems)}" if problems else DOES_NOT_FIT
+        case reasons.DevicesLacking():
+            return DOES_NOT_FIT
         case reasons.SearchTimedOut(node):
             return f"node {node}: {TIMED_OUT}"
         case reasons.SelectorsRunning():

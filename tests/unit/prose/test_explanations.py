@@ -157,6 +157,21 @@ def test_a_pool_that_is_incomplete_is_named_once() -> None:
     assert "incomplete: pool" not in text
 
 
+def test_a_line_names_pools_that_may_be_why_and_no_others() -> None:
+    """The one of a driver whose devices are asked for, or any if no device matches; it says the same each time."""
+    other = resource_slice("n", device("b"), count=2)
+    other = {**other, "metadata": {"name": "other"}, "spec": {**other["spec"], "driver": "other.example.com"}}
+    own = resource_slice("m", device("c"), count=2)
+    few = explain(resource_slice("n", device("a")), other, claim("x", count=2))
+    assert "incomplete" not in few.brief() + str(few)
+    both = explain(resource_slice("n", device("a")), other, own, claim("x", count=2))
+    assert both.brief().count("is incomplete") == 1
+    assert "pool gpu.example.com/m is incomplete: 1 of 2 slices of generation 1 are there" in both.brief()
+    assert "other.example.com" not in both.brief() + str(both)
+    none = explain(resource_slice("n", device("a")), other, claim("x", selector='device.driver == "none"'))
+    assert "pool other.example.com/n is incomplete" in none.brief()
+
+
 def test_long_values_are_shortened() -> None:
     odd = device("gpu-0")
     odd["attributes"]["serial"] = {"string": "x" * 64}
