@@ -33,7 +33,7 @@ from dray.scheduling.pod_info import PodInfo, identified, read_pod
 from dray.scheduling.reasons import PodReason
 from dray.scheduling.refusal import NodesRefuse, Refused
 from dray.scheduling.rehearsal import Rehearsal
-from dray.scheduling.text import tell, tell_node, tell_pod
+from dray.scheduling.text import tell, tell_pod
 from dray.snapshot import Snapshot
 from dray.snapshot.pending_pods import pending_pods, with_claims
 from dray.snapshot.storage_limits import tell_storage_limits
@@ -320,7 +320,7 @@ class _Search:
         """Why a pod does not fit on a node, in a line; empty if it does."""
         refusal = self._rehearsal.unsuitable(pod, node)
         if refusal or not pod.wants_devices:
-            return ", ".join(map(tell_node, refusal))
+            return ", ".join(self._rehearsal.tell(pod, node, one) for one in refusal)
         told = self._rehearsal.explain(pod, [node])
         if isinstance(told, Explanation):
             return explanations.brief(told)

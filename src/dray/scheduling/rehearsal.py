@@ -29,6 +29,8 @@ from dray.scheduling.pod_info import PodInfo, identified, read_pod
 from dray.scheduling.preemption import find_victims
 from dray.scheduling.reasons import NodeReason, PodReason
 from dray.scheduling.refusal import Refused
+from dray.scheduling.shortage import tell_shortage
+from dray.scheduling.text import tell_node
 from dray.tracker import Remove, Upsert
 
 Tracked = DeviceClass | ResourceSlice | ResourceSlicePatch | DeviceTaintRule
@@ -228,10 +230,13 @@ class Rehearsal:
         info = self.cluster.nodes.get(node)
         return info is not None and is_in_reach(claim, node, info.node.metadata.labels)
 
-    def name_company(self, pod: PodInfo, node: str, reason: NodeReason) -> str:
-        """Which pods, and which of the pod's or their terms, are behind a reason; empty if none are."""
+    def tell(self, pod: PodInfo, node: str, reason: NodeReason) -> str:
+        """What a node has against a pod, with the numbers, pods and terms that are behind it."""
         info = self.cluster.nodes.get(node)
-        return "" if info is None else name_company(self.cluster, pod, info, reason)
+        if info is None:
+            return tell_node(reason)
+        behind = tell_shortage(pod, info, reason) or name_company(self.cluster, pod, info, reason)
+        return f"{tell_node(reason)} ({behind})" if behind else tell_node(reason)
 
     def explain(self, pod: PodInfo, nodes: Iterable[str]) -> Explanation | PodReason | None:
         """Why the claims of a pod fit on nodes or not; what keeps them from every node; None if all are allocated."""

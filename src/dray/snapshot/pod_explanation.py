@@ -21,7 +21,7 @@ from dray.scheduling.pod_info import PodInfo
 from dray.scheduling.reasons import NodeReason
 from dray.scheduling.refusal import Ineligible, NodesRefuse, Preempts, Refused
 from dray.scheduling.rehearsal import Rehearsal
-from dray.scheduling.text import tell, tell_node, tell_pod, tell_preemption
+from dray.scheduling.text import tell, tell_pod, tell_preemption
 from dray.scheduling.volumes import SELECTED_NODE, PodVolumes, Volumes
 from dray.snapshot.advice import Advice
 from dray.snapshot.explanation import ClaimExplanation
@@ -236,12 +236,8 @@ def _claims_in_the_way(
 
 
 def _tell(rehearsal: Rehearsal, pod: PodInfo, node: str, refusal: tuple[NodeReason, ...]) -> str:
-    """What a node has against the pod, with the pods and the constraint that are behind it."""
-    parts = []
-    for reason in refusal:
-        company = rehearsal.name_company(pod, node, reason)
-        parts.append(f"{tell_node(reason)} ({company})" if company else tell_node(reason))
-    return ", ".join(parts)
+    """What a node has against the pod, with what is behind it."""
+    return ", ".join(rehearsal.tell(pod, node, reason) for reason in refusal)
 
 
 def _find(snapshot: Snapshot, name: str) -> Pod:

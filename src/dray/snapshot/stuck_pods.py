@@ -15,7 +15,7 @@ from dray.scheduling.claims import find_claims, is_in_reach
 from dray.scheduling.device_states import NodeProblem, problem_of
 from dray.scheduling.pod_info import identified, read_pod
 from dray.scheduling.reasons import ClaimNotFound, Insufficient, PortsTaken, TooManyPods
-from dray.scheduling.text import tell_node, tell_pod
+from dray.scheduling.text import tell_pod
 from dray.snapshot.snapshot import Snapshot
 
 _BY_HAND: Final = (
@@ -75,8 +75,10 @@ def _node(snapshot: Snapshot, pod: Pod) -> Iterator[str]:
         return
     with snapshot.rehearsal() as rehearsal:
         rehearsal.remove_pod(pod)
-        refusal = rehearsal.unsuitable(read_pod(identified(pod)), name)
-    lacking = [tell_node(one) for one in refusal if isinstance(one, Insufficient | TooManyPods | PortsTaken)]
+        info = read_pod(identified(pod))
+        refusal = rehearsal.unsuitable(info, name)
+        room = (one for one in refusal if isinstance(one, Insufficient | TooManyPods | PortsTaken))
+        lacking = [rehearsal.tell(info, name, one) for one in room]
     if lacking:
         yield f"Node {name} has no room for it besides what is there: {', '.join(lacking)}."
 

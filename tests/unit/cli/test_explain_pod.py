@@ -32,11 +32,11 @@ def test_nodes_that_do_not_suit_and_claims_that_do_not_fit() -> None:
     done = dray("ml/a", *CLUSTER, waiting("a", cpu=4, claim_template="two"))
     assert done.exit_code == 1
     assert "ml/a is pending: 0/2 nodes are available: " in done.stdout
-    assert "  small  Insufficient cpu" in done.stdout
+    assert "  small  Insufficient cpu (needs 4, 1 of 1 left)" in done.stdout
     assert 'ml/a/gpu is pending: request "gpu" (class gpu, 2 devices) does not fit on node gpus.' in done.stdout
     tree = json.loads(dray("ml/a", *CLUSTER, waiting("a", cpu=4, claim_template="two"), options=("-o", "json")).stdout)
     assert tree["status"] == "pending"
-    assert tree["unsuitableNodes"] == {"small": "Insufficient cpu"}
+    assert tree["unsuitableNodes"] == {"small": "Insufficient cpu (needs 4, 1 of 1 left)"}
     assert [one["node"] for one in tree["claims"]["nodes"]] == ["gpus"]
 
 
@@ -50,7 +50,7 @@ def test_a_pod_that_fits_and_one_that_has_a_node() -> None:
 def test_a_pod_without_claims() -> None:
     done = dray("ml/a", *CLUSTER, waiting("a", cpu=40))
     assert done.exit_code == 1
-    assert "  gpus, small  Insufficient cpu" in done.stdout or "  small, gpus  Insufficient cpu" in done.stdout
+    assert "  gpus   Insufficient cpu (needs 40, 8 of 8 left)" in done.stdout
 
 
 def test_a_template_that_is_missing() -> None:
@@ -105,3 +105,36 @@ def test_a_pod_whose_volume_is_in_the_making_is_told_for_what_it_waits() -> None
         assert ("PersistentVolumeClaim data, which provisioner disks.example.com has to make" in done.stdout) == bool(
             chosen
         )
+
+
+def test_what_a_node_lacks_is_told_in_numbers_and_names() -> None:
+    small = node("small", cpu=8)
+    small["status"]["allocatable"] |= {"memory": "4Gi", "pods": "2"}
+    ports = [{"containerPort": 80, "hostPort": 8080}]
+    users = [pod(name, node="small") for name in ("b", "c")]
+    users[0]["spec"]["containers"][0] |= {
+        "ports": ports,
+        "resources": {"requests": {"memory": "1536Mi", "cpu": "500m"}},
+    }
+    wanted = waiting("a", cpu=1)
+    wanted["spec"]["containers"][0]["resources"]["requests"] |= {
+        "memory": "3Gi",
+        "example.com/fpga": "1",
+        "cpu": "7800m",
+    }
+    wanted["spec"]["containers"][0]["resources"]["limits"] = {"example.com/fpga": "1"}
+    tree = json.loads(dray("ml/a", small, *users, wanted, options=("-o", "json")).stdout)
+    told = tree["unsuitableNodes"]["small"]
+    for one in (
+        "Too many pods (2 of 2 are there)",
+        "Insufficient cpu (needs 7800m, 7500m of 8 left)",
+        "Insufficient memory (needs 3Gi, 2560Mi of 4Gi left)",
+        "Insufficient example.com/fpga (needs 1, and it has none)",
+    ):
+        assert one in told
+    wanted["spec"]["containers"][0]["ports"] = ports
+    ports_taken = json.loads(dray("ml/a", small, *users, wanted, options=("-o", "json")).stdout)["unsuitableNodes"]
+    assert ports_taken["small"].endswith("(8080/TCP taken by ml/b)")
+    wanted["spec"]["nodeSelector"] = {"zone": "a", "kubernetes.io/hostname": "small"}
+    away = json.loads(dray("ml/a", small, wanted, options=("-o", "json")).stdout)["unsuitableNodes"]["small"]
+    assert "didn't match Pod's node affinity/selector (wants zone=a" in away

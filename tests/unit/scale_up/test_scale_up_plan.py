@@ -80,7 +80,10 @@ def test_resources_selectors_and_taints_of_templates_count() -> None:
     assert added(answer) == {"plain": 1}
     [refused] = answer.unplaced
     assert refused.pod == "ml/big"
-    assert refused.groups == {"tainted": "node(s) had untolerated taint(s) {dedicated}", "plain": "Insufficient cpu"}
+    assert refused.groups == {
+        "tainted": "node(s) had untolerated taint(s) {dedicated}",
+        "plain": "Insufficient cpu (needs 30, 4 of 4 left)",
+    }
     chosen = plan_for([waiting("a", nodeSelector={"zone": "b"})], group("zoned", template=[node("zoned", zone="b")]))
     assert added(chosen) == {"zoned": 1}
 

@@ -45,7 +45,7 @@ def test_why_a_pod_waits_for_an_extended_resource() -> None:
     assert 'request "container-0-request-0" for example.com/gpu (class gpu, 3 devices) does not fit' in text
     assert "Closest: node-1, short by 1 device." in text
     nobody = explain_pod(dray.load(*NODES, *SLICES, asking()), "ml/p")
-    assert set(nobody.unsuitable.values()) == {"Insufficient example.com/gpu"}
+    assert set(nobody.unsuitable.values()) == {"Insufficient example.com/gpu (needs 1, and it has none)"}
     assert explain_pod(dray.load(*NODES, *SLICES, CLASS, asking()), "ml/p").status == "fits"
 
 

@@ -37,7 +37,9 @@ def test_a_pod_with_a_node_and_a_claim_that_nobody_allocates() -> None:
 
 def test_a_pod_on_a_node_that_is_full_gone_or_not_ready() -> None:
     full = told(a_pod("node-1", cpu="6"), {**pod("q"), "spec": {**a_pod("node-1", cpu="4")["spec"]}})
-    assert full.notes == ("Node node-1 has no room for it besides what is there: Insufficient cpu.",)
+    assert full.notes == (
+        "Node node-1 has no room for it besides what is there: Insufficient cpu (needs 6, 4 of 8 left).",
+    )
     assert told(a_pod("node-9")).notes == ("Node node-9 is not there.",)
     assert told(a_pod("node-1"), node("node-1", ready="Unknown")).notes == ("Node node-1 is not ready.",)
     running = a_pod("node-1", "c")
@@ -60,7 +62,10 @@ def test_a_claim_that_ties_the_pod_to_a_full_node() -> None:
     busy = {**pod("q"), "spec": a_pod("node-1", cpu="6")["spec"]}
     found = told(a_pod("", "c", cpu="4"), has, busy)
     assert found.status == "pending"
-    assert "Claim ml/c has devices already, which can be used on node-1 (Insufficient cpu) only." in found.text()
+    assert (
+        "Claim ml/c has devices already, which can be used on node-1 (Insufficient cpu (needs 4, 2 of 8 left)) only."
+        in found.text()
+    )
 
 
 def test_what_cannot_be_judged_is_said_not_to_be() -> None:
