@@ -3,12 +3,14 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
 import builders
 from controller_world import Manifest, World, controller_world, manifest, pod
 from dray.api.status import ApiError
+from dray.controllers import resource_quota
 
 DEVICES = "gpu.deviceclass.resource.k8s.io/devices"
 CLAIMS = "count/resourceclaims.resource.k8s.io"
@@ -101,6 +103,27 @@ async def test_many_at_once_are_counted_exactly() -> None:
         await asyncio.gather(*deletes, *creates)
         await world.settle(2)
         assert await used(world) == {DEVICES: "30", CLAIMS: "30"}
+
+
+@pytest.mark.req("4381-149")
+async def test_what_is_made_while_a_new_quota_is_counted_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Admission adds to a quota that has been counted; nothing else tells that something came just before."""
+    async with resource_quota_world() as world:
+        await world.create(claim("a", 2))
+        count = resource_quota.plan
+
+        async def slowly(_effort: int, _plan: object, *about: Any) -> Any:
+            found = count(*about)
+            if not about[0].status.hard:
+                await world.create(claim("b", 3))
+            return found
+
+        monkeypatch.setattr(resource_quota, "beside_loop", slowly)
+        await world.create(quota(**{DEVICES: "6"}))
+        await world.settle(2)
+        assert await used(world) == {DEVICES: "5"}
+        with pytest.raises(ApiError, match="exceeded quota"):
+            await world.create(claim("c", 2))
 
 
 async def test_pods_and_claims_use_up_one_amount_of_an_extended_resource() -> None:

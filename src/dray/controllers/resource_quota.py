@@ -93,6 +93,9 @@ class ResourceQuotaController(QueueController[ObjectName]):
             if old is not None:
                 self._counted_last.pop(ObjectName.of(old), None)
             return
+        if old is not None and new.status.hard != old.status.hard:
+            # Admission adds from now on; what was made before, while this was being counted, nobody has added.
+            self.queue.add(ObjectName.of(new))
         if old is None or new.spec != old.spec or new.status.hard != new.spec.hard:
             for kind in self._counted(new):
                 self._follow(kind)
