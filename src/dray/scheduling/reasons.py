@@ -369,6 +369,14 @@ class ClaimNotCreated(ClaimReason, frozen=True, cache_hash=True):
     """The name of the one that is gone."""
 
 
+class ClaimKeptOut(ClaimReason, frozen=True, cache_hash=True):
+    """A claim is to be made from a template, and a quota does not let it in."""
+
+    entry: str
+    quota: str
+    why: str
+
+
 class TemplateMissing(ClaimReason, frozen=True, cache_hash=True):
     """A claim is to be made from a template that is not there."""
 

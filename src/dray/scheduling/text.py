@@ -151,6 +151,8 @@ def _tell_claim(reason: reasons.ClaimReason) -> str:
     match reason:
         case reasons.ClaimNotCreated(entry, template, claim):
             return f"ResourceClaim not created yet: {claim or f'claim {entry} of template {template}'}"
+        case reasons.ClaimKeptOut(entry, quota, why):
+            return f"the ResourceClaim for {entry} cannot be made: not let in by quota {quota}: {why}"
         case reasons.TemplateMissing(namespace, template):
             return f"there is no ResourceClaimTemplate {namespace}/{template}"
         case reasons.ClaimNotFound(claim):

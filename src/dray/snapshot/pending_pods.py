@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 from msgspec.structs import replace
 
@@ -15,7 +17,8 @@ from dray.api.references import full_name
 from dray.api.resource import ResourceClaim, ResourceClaimTemplate
 from dray.pod_admission.priority import find_priority
 from dray.scheduling.pod_info import identified
-from dray.scheduling.reasons import PodReason, TemplateMissing
+from dray.scheduling.reasons import ClaimKeptOut, PodReason, TemplateMissing
+from dray.snapshot.quota_room import QuotaRoom
 from dray.snapshot.snapshot import Snapshot
 
 
@@ -28,8 +31,11 @@ class PendingPods(msgspec.Struct, frozen=True):
     """By `namespace/name`, why the claims of a pod cannot be made."""
 
 
-def pending_pods(snapshot: Snapshot) -> PendingPods:
-    """By priority, then by age (one without a time is still to be made), then as they were loaded."""
+def pending_pods(snapshot: Snapshot, *, asks_quotas: bool = True) -> PendingPods:
+    """By priority, then by age (one without a time is still to be made), then as they were loaded.
+
+    It `asks_quotas` whether claims are let in that are still to be made, unless whoever calls does.
+    """
     waiting = [
         identified(_admitted(pod, snapshot))
         for pod in snapshot.objects(Pod)
@@ -39,16 +45,33 @@ def pending_pods(snapshot: Snapshot) -> PendingPods:
     pods: list[Pod] = []
     claims: list[ResourceClaim] = []
     problems: dict[str, PodReason] = {}
-    shared: dict[str, ResourceClaim] = {}
+    known: set[str] = set()
+    room: QuotaRoom | None = None
     for pod in waiting:
         made = with_claims(pod, snapshot)
         if isinstance(made, PodReason):
             problems[full_name(pod)] = made
             continue
         # One that a group shares is made once.
-        claims.extend(claim for claim in made[1] if shared.setdefault(full_name(claim), claim) is claim)
+        new = [claim for claim in made[1] if full_name(claim) not in known]
+        room = room or (QuotaRoom(snapshot) if new and asks_quotas else None)
+        kept_out = _find_kept_out(room, new) if room is not None else None
+        if kept_out is not None:
+            problems[full_name(pod)] = kept_out
+            continue
+        claims.extend(new)
+        known.update(map(full_name, new))
         pods.append(made[0])
     return PendingPods(tuple(pods), tuple(claims), problems)
+
+
+def _find_kept_out(room: QuotaRoom, claims: Iterable[ResourceClaim]) -> ClaimKeptOut | None:
+    """The first claim of a pod that a quota lets in no more, after those before it."""
+    for claim in claims:
+        why = room.let_in([claim])
+        if why is not None:
+            return ClaimKeptOut(claim.metadata.name.rpartition("/")[2], why.quota, why.why)
+    return None
 
 
 def with_claims(pod: Pod, snapshot: Snapshot) -> tuple[Pod, tuple[ResourceClaim, ...]] | PodReason:

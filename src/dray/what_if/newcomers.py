@@ -9,8 +9,8 @@ from dray.api.generated.core import Namespace, Pod
 from dray.api.meta import Object
 from dray.pod_admission.security.policy import FREE, Standard, read
 from dray.pod_admission.security.standards import in_words, violations
+from dray.snapshot.quota_room import KeptOut, QuotaRoom
 from dray.snapshot.snapshot import Snapshot
-from dray.what_if.quota_room import KeptOut, QuotaRoom
 
 
 class Insecure(NamedTuple):

@@ -8,9 +8,9 @@ from dray.allocator.reasons import Report
 from dray.api.generated.core import ResourceQuota
 from dray.api.meta import Object
 from dray.api.references import full_name
+from dray.snapshot.quota_room import QuotaRoom
 from dray.snapshot.snapshot import Snapshot
 from dray.validation.quota_usage import counted_kinds
-from dray.what_if.quota_room import QuotaRoom
 
 
 class QuotaChange(Report, frozen=True, kw_only=True):

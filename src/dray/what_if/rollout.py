@@ -18,9 +18,9 @@ from dray.scheduling.pod_info import PodInfo, identified, read_pod
 from dray.scheduling.refusal import Refused
 from dray.scheduling.rehearsal import Rehearsal
 from dray.scheduling.text import tell
+from dray.snapshot.quota_room import KeptOut
 from dray.what_if.deletions import released
 from dray.what_if.newcomers import Insecure, Newcomers
-from dray.what_if.quota_room import KeptOut
 
 DEFAULT_SHARE = "25%"
 

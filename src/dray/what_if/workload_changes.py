@@ -149,7 +149,7 @@ def _is_kept(pod: Pod, workload: Workload) -> bool:
 def try_pods(snapshot: Snapshot, made: Sequence[Pod], old: Sequence[Pod], bounds: Bounds) -> Tried:
     """Whether new pods fit, while old ones go for them as the bounds say."""
     names = {full_name(pod) for pod in made}
-    waiting = pending_pods(snapshot.with_typed(made))
+    waiting = pending_pods(snapshot.with_typed(made), asks_quotas=False)
     problem = next((why for name, why in waiting.problems.items() if name in names), None)
     if problem is not None:
         return Tried(len(made), 0, tell_pod(problem))

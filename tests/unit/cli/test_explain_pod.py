@@ -7,6 +7,7 @@ import json
 import pytest
 from typer.testing import CliRunner, Result
 
+import builders
 from dray.cli.main import app
 from scale_up_objects import node, template, waiting
 from snapshot_objects import Manifest, device, device_class, pod, resource_slice
@@ -138,3 +139,21 @@ def test_what_a_node_lacks_is_told_in_numbers_and_names() -> None:
     wanted["spec"]["nodeSelector"] = {"zone": "a", "kubernetes.io/hostname": "small"}
     away = json.loads(dray("ml/a", small, wanted, options=("-o", "json")).stdout)["unsuitableNodes"]["small"]
     assert "didn't match Pod's node affinity/selector (wants zone=a" in away
+
+
+def test_a_claim_that_a_quota_does_not_let_in_is_why_a_pod_waits() -> None:
+    """Nothing that is given back helps then, and no node."""
+    quota = builders.manifest(
+        "v1", "ResourceQuota", "q", "ml", spec={"hard": {"gpu.deviceclass.resource.k8s.io/devices": "1"}}
+    )
+    pods = [waiting(name, claim_template="one") for name in ("a", "b")]
+    several = [resource_slice("gpus", *(device(f"gpu-{number}") for number in range(4)))]
+    cluster = [*(one for one in CLUSTER if one["kind"] != "ResourceSlice"), *several, *pods]
+    assert dray("ml/b", *cluster).stdout == "ml/b fits on gpus.\n"
+    assert dray("ml/a", *cluster, quota).stdout == "ml/a fits on gpus.\n"
+    second = dray("ml/b", *cluster, quota)
+    assert second.exit_code == 1
+    assert second.stdout == (
+        "ml/b is pending: the ResourceClaim for gpu cannot be made: not let in by quota ml/q: "
+        "gpu.deviceclass.resource.k8s.io/devices used 1 of 1, 1 more needed\n"
+    )
