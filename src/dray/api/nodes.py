@@ -10,6 +10,8 @@ from dray.api.generated.core import Node
 NOT_READY: Final = "node.kubernetes.io/not-ready"
 UNREACHABLE: Final = "node.kubernetes.io/unreachable"
 UNSCHEDULABLE: Final = "node.kubernetes.io/unschedulable"
+QUARANTINE_SECONDS: Final = 40.0
+"""So long a node is missing before its pods are removed: it may be about to register again."""
 OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service"
 
 SIMULATED: Final = "dray.dev/simulated"

@@ -9,7 +9,7 @@ from prometheus_client import Counter
 
 from dray.api.generated.core import Node, Pod
 from dray.api.kinds import NODES, PODS
-from dray.api.nodes import OUT_OF_SERVICE, is_ready
+from dray.api.nodes import OUT_OF_SERVICE, QUARANTINE_SECONDS, is_ready
 from dray.api.pods import is_finished
 from dray.api.references import ObjectName
 from dray.api.status import ApiError
@@ -18,8 +18,6 @@ from dray.controllers.context import Context
 from dray.controllers.queue_controller import QueueController
 from dray.process.clock import as_time
 
-QUARANTINE = 40.0
-"""Seconds that a node must be missing: it may be about to register again."""
 THRESHOLD = 12_500
 BY_NODE = "node-name"
 
@@ -139,10 +137,10 @@ class PodGarbageCollector(QueueController[Key]):
             return None
         now = self._clock.monotonic()
         waited = now - self._missing_since.setdefault(name, now)
-        if waited < QUARANTINE:
-            return QUARANTINE - waited
+        if waited < QUARANTINE_SECONDS:
+            return QUARANTINE_SECONDS - waited
         if await self._exists(name):
-            return QUARANTINE
+            return QUARANTINE_SECONDS
         await self._remove_all(plan_node(None, pods))
         self._missing_since.pop(name, None)
         return None

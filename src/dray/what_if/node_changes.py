@@ -14,6 +14,7 @@ from dray.allocator.reasons import Report
 from dray.api.generated.core import Node, Pod
 from dray.api.kinds import PODS
 from dray.api.meta import Object
+from dray.api.nodes import QUARANTINE_SECONDS
 from dray.api.pods import is_active
 from dray.api.references import ObjectRef, full_name
 from dray.api.resource import ResourceClaim
@@ -71,7 +72,7 @@ def node_evictions(after: Snapshot, nodes: Pairs, now: datetime) -> dict[ObjectR
     claims = _claims_of(after, pods)
     before = {name: old for name, (old, _) in nodes.items() if old is not None}
     then = {name: new for name, (_, new) in nodes.items() if new is not None}
-    waits = {ref: (0.0, f"node {ref_node} is gone") for ref, ref_node in _orphans(nodes, pods)}
+    waits = {ref: (QUARANTINE_SECONDS, f"node {ref_node} is gone") for ref, ref_node in _orphans(nodes, pods)}
     by_ref = {ObjectRef.of(pod): pod for pod in pods}
     for ref, wait in _departures(then, pods):
         old = before.get(by_ref[ref].spec.node_name)

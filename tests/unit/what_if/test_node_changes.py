@@ -41,6 +41,7 @@ def test_a_node_that_goes_takes_its_pods_and_devices_along() -> None:
         ("gpu-0", "unusable", ("node node-1 is gone",))
     ]
     assert [(one.claim, one.reasons) for one in difference.claims] == [("ml/train", ("node node-1 is gone",))]
+    assert "in 40 s" in str(difference), "who collects its pods waits: it may register again"
     assert [(one.node, one.reasons, one.pods) for one in difference.nodes] == [("node-1", ("gone",), 1)]
     assert difference.is_disruptive
     assert "would notice" not in str(difference)
