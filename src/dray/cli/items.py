@@ -133,8 +133,10 @@ class NodeItem(Item, frozen=True, kw_only=True):
     pods: int
     leaving: int
     """Pods that must leave, and are there still."""
+    stopping: int
+    """How many of them are being deleted already."""
     standstill: str | None
-    """`stopped`, `held` or `paused` if none of them leaves now; else null."""
+    """`stopped`, `held` or `paused` if no other of them leaves now; else null."""
     waiting_for_budgets: dict[str, int]
     """How many of them wait for each disruption budget that allows none now."""
     last_leaves_not_before: str | None
@@ -234,7 +236,8 @@ def nodes(view: LiveView | FileView, wanted: str = "") -> Iterator[NodeItem]:
             tainted=tainted,
             unusable_pools={f"{one.driver}/{one.name}": one.problem or "" for one in row.unusable},
             pods=row.pods,
-            leaving=len(row.leaving),
+            leaving=len(row.leaving) + row.stopping,
+            stopping=row.stopping,
             standstill=row.standstill,
             waiting_for_budgets=row.waiting,
             last_leaves_not_before=None if row.last_leaves is None else str(Time.of(row.last_leaves)),

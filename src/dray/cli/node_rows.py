@@ -13,7 +13,7 @@ from dray.api.resource.taint import EFFECT_NO_EXECUTE, EFFECT_NO_SCHEDULE
 from dray.api.taints import taint_text
 from dray.controllers.eviction.waiting_condition import is_waiting
 from dray.eviction.budgets import waiting_for
-from dray.eviction.drain import is_drained, is_paused, last_leaves, leaves_by_drain, must_leave
+from dray.eviction.drain import is_drained, is_paused, last_leaves, leaves_by_drain, must_leave, still_stopping
 from dray.eviction.rule_condition import EVICTION_HELD
 from dray.eviction.stop import all_are_stopped, is_stopped
 from dray.prose.wording import count, names
@@ -73,7 +73,7 @@ class NodeRow(NamedTuple):
     devices: list[DeviceState]
     pods: int
     leaving: list[Pod]
-    """Pods that must leave it and are there still."""
+    """Pods that must leave it and that nobody has told so."""
     waiting: dict[str, int]
     """How many of them wait for each disruption budget that allows none now. A taint with NoExecute asks for none,
     unless the eviction policy does."""
@@ -82,6 +82,8 @@ class NodeRow(NamedTuple):
     unusable: tuple[PoolView, ...] = ()
     """Pools of the node alone whose devices do not count; there may be none of these, and nothing else tells then."""
     is_gone: bool = False
+    stopping: int = 0
+    """Pods that were told, and have not stopped yet."""
     is_stopped: bool = False
     """Whoever would evict them was told to stop."""
 
@@ -98,7 +100,7 @@ class NodeRow(NamedTuple):
             return ("gone" if self.is_gone else "not known",)
         told = ["ready" if self.is_ready else "not known" if self.is_ready is None else "not ready"]
         told += ["unschedulable"] if self.node.spec.unschedulable else []
-        if self.leaving:
+        if self.leaving or self.stopping:
             told.append("draining")
         elif is_drained(self.node):
             told.append("drained")
@@ -127,7 +129,11 @@ class NodeRow(NamedTuple):
         return count_devices(self.devices)
 
     def tell_leaving(self, now: datetime) -> str:
-        """`3 pods leave, the last not before 14:07`, or `…, 1 waits for budget ml/api`; empty if nobody does."""
+        """`3 pods leave, the last not before 14:07`, or `…, 1 waits for budget ml/api; 2 pods stop`; or nothing."""
+        stops = f"{count(self.stopping, 'pod')} {'stops' if self.stopping == 1 else 'stop'}" if self.stopping else ""
+        return "; ".join(filter(None, (self._tell_untold(now), stops)))
+
+    def _tell_untold(self, now: datetime) -> str:
         if not self.leaving:
             return ""
         told = f"{count(len(self.leaving), 'pod')} {'leaves' if len(self.leaving) == 1 else 'leave'}"
@@ -176,7 +182,8 @@ def node_rows(view: LiveView | FileView, wanted: str = "") -> Iterator[NodeRow]:
             asked = [pod for pod in leaving if node is not None and (leaves_by_drain(node, pod) or is_waiting(pod))]
             waiting = waiting_for(asked, view.budgets()) if asked else {}
             is_gone = node is None and name in gone
+            stopping = 0 if node is None else len(still_stopping(node, there))
             stopped = all_are_stopped(place) or (node is not None and is_drained(node) and is_stopped(place))
             bad = tuple(one for one in unusable if one.node == name)
             mine = devices.get(name, [])
-            yield NodeRow(name, node, mine, len(there), leaving, waiting, last, bad, is_gone, stopped)
+            yield NodeRow(name, node, mine, len(there), leaving, waiting, last, bad, is_gone, stopping, stopped)

@@ -7,7 +7,7 @@ refuses while a disruption budget forbids it. Whoever drains asks again later, a
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from dray.api.backoff import Backoff
 from dray.api.generated.core import Node, Pod, Taint
-from dray.api.pods import is_ready, is_static
+from dray.api.pods import is_ready, is_static, is_terminating
 from dray.api.references import ObjectRef, controller_of
 from dray.api.resource.taint import EFFECT_NO_EXECUTE
 from dray.api.taints import TaintName
@@ -49,17 +49,21 @@ def is_drained(node: Node) -> bool:
 
 def must_leave(node: Node, pods: Iterable[Pod]) -> list[Pod]:
     """The pods on a node that a drain, or a taint with NoExecute, makes leave, now or when their toleration ends."""
+    return [pod for pod in _not_tolerating(node, pods) if can_be_evicted(pod)]
+
+
+def still_stopping(node: Node, pods: Iterable[Pod]) -> list[Pod]:
+    """Those of them that are being deleted, and run until they have stopped: the node is not empty before."""
+    return [pod for pod in _not_tolerating(node, pods) if is_terminating(pod)]
+
+
+def _not_tolerating(node: Node, pods: Iterable[Pod]) -> Iterator[Pod]:
     evicting = [taint for taint in node.spec.taints if taint.effect == EFFECT_NO_EXECUTE]
     draining = [replace(taint, effect=EFFECT_NO_EXECUTE) for taint in drain_taints(node)]
-    return [
-        pod
-        for pod in pods
-        if can_be_evicted(pod)
-        and any(
-            seconds_left(pod.spec.tolerations, taint) < math.inf
-            for taint in (evicting if belongs_to_node(pod) else (*evicting, *draining))
-        )
-    ]
+    for pod in pods:
+        taints = evicting if belongs_to_node(pod) else (*evicting, *draining)
+        if any(seconds_left(pod.spec.tolerations, taint) < math.inf for taint in taints):
+            yield pod
 
 
 def leaves_by_drain(node: Node, pod: Pod) -> bool:

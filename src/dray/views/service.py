@@ -16,7 +16,7 @@ from dray.api.resource.rule_annotations import EXPIRES_AT
 from dray.api.resource.taint import EFFECT_NO_EXECUTE
 from dray.api.taints import taint_text
 from dray.eviction.confirmations import is_confirmed, is_taint_confirmed
-from dray.eviction.drain import drain_taints, is_drained, must_leave
+from dray.eviction.drain import drain_taints, is_drained, must_leave, still_stopping
 from dray.eviction.rule_condition import EVICTION_HELD, EVICTION_IN_PROGRESS
 from dray.tracker.view import EffectiveDevice
 from dray.views.device import Document
@@ -90,7 +90,7 @@ def _node_row(node: Node, pods: Sequence[Pod]) -> NodeRow:
         name=node.metadata.name,
         taints=tuple(map(taint_text, dict.fromkeys((*evicting, *drain_taints(node))))),
         evicts=bool(evicting),
-        pods=len(must_leave(node, pods)),
+        pods=len(must_leave(node, pods)) + len(still_stopping(node, pods)),
         held=held.message if held is not None and held.status == "True" and waits else "",
     )
 

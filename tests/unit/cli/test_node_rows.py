@@ -8,6 +8,7 @@ import pytest
 
 import builders
 import dray
+from dray.cli import items
 from dray.cli.file_view import FileView
 from dray.cli.get import Wanted, What, _notes, table_of
 from snapshot_objects import Manifest, node, pod
@@ -48,6 +49,23 @@ def test_a_drain_that_is_paused_says_so(paused: Manifest, words: str) -> None:
     taints = [{**LEAVE[0], "effect": "NoSchedule"}]
     view = leaving(taints=taints, annotations={**DRAINED, **paused})
     assert told(view) == words
+
+
+@pytest.mark.parametrize(("effect", "annotations"), [("NoSchedule", DRAINED), ("NoExecute", {})])
+@pytest.mark.parametrize(("phase", "words", "state"), [("Running", "1 pod stops", "draining"), ("Failed", "", "")])
+def test_a_node_is_not_drained_before_its_pods_have_stopped(
+    effect: str, annotations: Manifest, phase: str, words: str, state: str
+) -> None:
+    """Who switches it off when `drained` is there would cut them off in the middle of what they save."""
+    here = node("node-1", spec={"taints": [{**LEAVE[0], "effect": effect}]})
+    here["metadata"]["annotations"] = annotations
+    stops = pod("runs", phase=phase)
+    stops["metadata"]["deletionTimestamp"] = "2026-06-01T12:00:00Z"
+    view = FileView(dray.load(here, stops))
+    assert told(view) == words
+    after = "drained" if annotations else "tainted"
+    (item,) = items.nodes(view)
+    assert (item.state[1], item.leaving, item.stopping) == (state or after, bool(words), bool(words))
 
 
 WAITS = [{"type": "dray.dev/EvictionWaiting", "status": "True", "message": "pdb: a budget forbids it"}]

@@ -67,7 +67,7 @@ def test_what_is_printed_has_the_shape_that_is_promised(kind: str, words: tuple[
 
 
 def test_items_have_typed_values() -> None:
-    numbers = {"devices": 8, "free": 1, "held": 7, "blocked": 0, "tainted": 0, "pods": 3, "leaving": 1}
+    numbers = {"devices": 8, "free": 1, "held": 7, "blocked": 0, "tainted": 0, "pods": 3, "leaving": 1, "stopping": 0}
     node = items.NodeItem(
         name="a",
         state=("ready",),
