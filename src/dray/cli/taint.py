@@ -87,7 +87,7 @@ def node(
 
     node_taints.taint(
         names,
-        [options.read_taint(taint, options.NODE_EFFECTS) for taint in taints],
+        options.read_taints(taints, options.NODE_EFFECTS),
         options.Terms.read(rate, for_),
         options.Place.read(kubeconfig, context, files, dry_run=dry_run),
         options.Manner(dry_run=dry_run, wait=wait, timeout=options.read_timeout(timeout), format=format_),
@@ -113,7 +113,7 @@ def cluster(
 
     A taint of the same key and effect is replaced. Exit code 0: done; 2: cannot.
     """
-    texts = [options.read_taint(taint, options.CLUSTER_EFFECTS) for taint in taints]
+    texts = options.read_taints(taints, options.CLUSTER_EFFECTS)
     from dray.cli import cluster_taints
 
     manner = options.Manner(dry_run=dry_run, format=format_)

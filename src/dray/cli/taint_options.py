@@ -168,6 +168,15 @@ def read_taint(text: str, effects: tuple[str, ...], default_effect: str = "") ->
     return TaintText(key, value, effect)
 
 
+def read_taints(texts: Sequence[str], effects: tuple[str, ...]) -> list[TaintText]:
+    """Several: of a key and an effect there is one. Ends with exit code 2."""
+    found = [read_taint(text, effects) for text in texts]
+    for number, one in enumerate(found):
+        if any((one.key, one.effect) == (other.key, other.effect) for other in found[:number]):
+            output.fail(f"taint {texts[number]!r}: {one.key}:{one.effect} is given twice. Write it once.")
+    return found
+
+
 def split_nodes(words: Sequence[str]) -> tuple[list[str], list[str]]:
     """Names of nodes, each once, and taints, which are told apart by `:` or `=`."""
     taints = [word for word in words if ":" in word or "=" in word]

@@ -9,7 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dray.cli.taint_options import DEVICE_EFFECTS, NODE_EFFECTS, confirm, read_duration, read_taint, split_nodes
+from dray.cli.taint_options import (
+    CLUSTER_EFFECTS,
+    DEVICE_EFFECTS,
+    NODE_EFFECTS,
+    confirm,
+    read_duration,
+    read_taint,
+    read_taints,
+    split_nodes,
+)
 
 
 @pytest.mark.parametrize(
@@ -55,6 +64,17 @@ def test_what_is_no_taint_is_said(
         read_taint(text, effects)
     assert end.value.code == 2
     assert says in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("effects", [NODE_EFFECTS, CLUSTER_EFFECTS])
+def test_a_key_with_an_effect_is_given_once(effects: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    """Else the preview would be of what no server takes."""
+    first, second, _ = effects
+    assert len(read_taints([f"a:{first}", f"a:{second}", f"b:{first}"], effects)) == 3
+    with pytest.raises(SystemExit) as end:
+        read_taints([f"a:{first}", f"a:{second}", f"a=b:{first}"], effects)
+    assert end.value.code == 2
+    assert f"taint 'a=b:{first}': a:{first} is given twice" in capsys.readouterr().err
 
 
 @given(st.integers(1, 86_400 * 30))
