@@ -6,6 +6,7 @@ import json
 import os
 import re
 import subprocess
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -78,6 +79,30 @@ def test_a_pod_under_two_budgets_stays_is_told_of_and_keeps_nobody_else(cluster:
     assert cluster.dray("drain", "node", "node-1", "--timeout", f"{PATIENCE:g}s").exit_code == 0
 
 
+def test_a_drain_of_two_nodes_goes_on_with_the_one_that_keeps_its_taint(cluster: TaintCluster) -> None:
+    (first,) = cluster.run_pods("api", 1, "node-1")
+    (second,) = cluster.run_pods("web", 1, "node-2")
+    protect(cluster, "api", 1)
+    protect(cluster, "web", 1)
+
+    def somebody_else() -> None:
+        eventually(lambda: cluster.node_taints("node-2"))
+        cluster.dray("untaint", "node", "node-2")
+        cluster.delete(f"{BUDGETS}/api")
+
+    admin = threading.Timer(1.0, somebody_else)
+    admin.start()
+    done = cluster.dray("drain", "node", "node-1", "node-2", "--wait", "--timeout", f"{PATIENCE:g}s")
+    admin.join()
+    assert done.exit_code == 1
+    assert "✔ tainted (node node-1)   ✔ 1 of 1 evicted   ✔ 1 gone" in done.stdout
+    assert "1 pod stays: tolerated by now, or not reached by the taint any more." in done.stdout
+    assert "Called off for node-2: the taint is gone there." in done.stdout
+    assert done.stdout.endswith("Put back with: dray untaint node node-1 maintenance:NoSchedule\n")
+    assert second in cluster.pods("web")
+    assert first not in cluster.pods("api")
+
+
 def test_a_drain_of_more_than_the_guard_allows_asks_first(tmp_path: Path) -> None:
     with taint_cluster(tmp_path, "--max-evictions", "1") as guarded:
         pods = guarded.run_pods("api", 2, "node-1")
@@ -92,6 +117,32 @@ def test_a_drain_of_more_than_the_guard_allows_asks_first(tmp_path: Path) -> Non
         assert not guarded.node_taints("node-1")
         done = guarded.dray("drain", "node", "node-1", "--yes", "--timeout", f"{PATIENCE:g}s")
         assert done.exit_code == 0, done.stderr
+
+
+@pytest.mark.parametrize("key", ["maintenance", "example.com/repair"])
+def test_a_drain_that_keeps_budgets_takes_the_place_of_what_evicts_for_its_key(key: str, cluster: TaintCluster) -> None:
+    """With everything that was said about it; what is about other keys is somebody else's."""
+    other = {"key": "other", "effect": "NoExecute", "value": "theirs"}
+    pods = cluster.run_pods("api", 1, "node-1")
+    rated = ("--evictions-per-second", "1", "--for", "2h")
+    waits = [{"key": name, "effect": "NoExecute", "operator": "Exists"} for name in (key, "other")]
+    for pod in pods:
+        there = cluster.get(f"v1/namespaces/default/pods/{pod}")["spec"]["tolerations"]
+        cluster.patch(f"v1/namespaces/default/pods/{pod}", {"spec": {"tolerations": [*there, *waits]}})
+    assert cluster.dray("taint", "node", "node-1", f"{key}:NoExecute", "other=theirs:NoExecute", *rated).exit_code == 0
+    done = cluster.dray("drain", "node", "node-1", f"{key}:NoExecute", "--timeout", f"{PATIENCE:g}s")
+    assert done.exit_code == 0, done.stderr
+    assert (
+        f"Note: {key}:NoExecute of node-1 makes way for it: that evicts whatever disruption budgets say." in done.stdout
+    )
+    assert cluster.node_taints("node-1") == [other, {"key": key, "effect": "NoSchedule"}]
+    told = cluster.get("v1/nodes/node-1")["metadata"]["annotations"]
+    assert told["dray.dev/evictions-per-second"] == "other:NoExecute=1"
+    assert re.fullmatch("other:NoExecute=[^,]*", told["dray.dev/taints-expire-at"])
+    assert cluster.dray("untaint", "node", "node-1", key).exit_code == 0
+    assert cluster.dray("untaint", "node", "node-1", "other").exit_code == 0
+    told = cluster.get("v1/nodes/node-1")["metadata"]["annotations"]
+    assert not [name for name in told if name in ("dray.dev/evictions-per-second", "dray.dev/taints-expire-at")]
 
 
 def test_pods_leave_one_by_one_as_they_are_replaced(cluster: TaintCluster) -> None:

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 
 from controller_world import World, controller_world, manifest, pod
+from dray.api import codec
 from dray.api.references import ObjectRef
 from dray.api.taints import TaintName
 from dray.controllers.eviction.progress import NodeProgress, Standing
@@ -89,3 +90,34 @@ async def test_it_is_called_off_when_the_last_node_has_lost_the_taint() -> None:
             await world.patch("nodes", node, {"spec": {"taints": None}})
             await world.settle(0)
             assert (await look()).is_called_off is is_over
+
+
+async def test_who_stays_because_a_node_lost_the_taint_is_neither_evicted_nor_waited_for() -> None:
+    async with drained_nodes(None) as (world, look):
+        await world.settle(0.5)
+        left = [one for one in await world.objects("pods") if one.metadata.deletion_timestamp is None]
+        staying = [one for one in left if one.spec.node_name == "node-2"]
+        assert staying
+        await world.patch("nodes", "node-2", {"spec": {"taints": None}})
+        await world.settle(0)
+        now = await look()
+        assert (now.total, now.evicted) == (PODS - len(staying), PODS - len(left))
+        assert (now.staying, now.untainted) == (len(staying), ("node-2",))
+        await world.settle(len(left) + 1)
+        done = await look()
+        assert (done.is_evicted, done.evicted, done.staying) == (True, PODS - len(staying), len(staying))
+
+
+async def test_who_ends_by_itself_or_tolerates_the_taint_by_now_is_not_waited_for() -> None:
+    async with drained_nodes(EvictionSettings(max_evictions=Limit(count=3))) as (world, look):
+        await world.settle(5)
+        for number in range(PODS):
+            if number % 2:
+                await world.patch("pods", f"pod-{number}", {"status": {"phase": "Succeeded"}}, "status")
+            else:
+                there = (await world.get("pods", f"pod-{number}")).spec.tolerations
+                tolerations = [*codec.to_builtins(there), {"key": KEY, "operator": "Exists"}]
+                await world.patch("pods", f"pod-{number}", {"spec": {"tolerations": tolerations}})
+        await world.settle(0)
+        now = await look()
+        assert (now.total, now.gone, now.staying, now.is_idle) == (PODS // 2, PODS // 2, PODS // 2, True)

@@ -368,15 +368,20 @@ def test_a_drain_that_is_held_is_confirmed_once(tmp_path: Path) -> None:
         assert "dray.dev/confirm-evictions" not in guarded.get("v1/nodes/node-1")["metadata"]["annotations"]
 
 
-def test_a_rule_that_somebody_deletes_meanwhile_ends_the_wait(cluster: TaintCluster) -> None:
+@pytest.mark.parametrize("change", ["delete", "cancel"])
+def test_a_rule_that_somebody_takes_back_meanwhile_ends_the_wait(change: str, cluster: TaintCluster) -> None:
     waits = [{"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 3600}]
     cluster.run_pods("patient", 1, "node-1", tolerations=waits)
 
-    def delete() -> None:
-        eventually(cluster.rules)
-        cluster.delete("resource.k8s.io/v1/devicetaintrules")
+    def take_back() -> None:
+        (rule,) = eventually(cluster.rules)
+        path = f"resource.k8s.io/v1/devicetaintrules/{rule['metadata']['name']}"
+        if change == "delete":
+            cluster.delete(path)
+        else:
+            cluster.patch(path, {"spec": {"taint": {"effect": "NoSchedule"}}})
 
-    admin = threading.Timer(1.0, delete)
+    admin = threading.Timer(1.0, take_back)
     admin.start()
     done = cluster.dray(
         "taint", "device", "--node", "node-1", "k:NoExecute", "--wait", "--timeout", "30s", "-o", "json"

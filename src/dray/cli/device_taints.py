@@ -149,7 +149,9 @@ def _tell_ending(
 ) -> str:
     standing = ending.standing
     if standing.is_called_off:
-        return f"✘ called off: the rule is gone; {standing.evicted} of {standing.total} evicted"
+        return (
+            f"✘ called off: the rule is gone, or evicts nobody any more; {standing.evicted} of {standing.total} evicted"
+        )
     parts = [written, f"{mark(standing.is_evicted)} {standing.evicted} of {standing.total} evicted"]
     if until_idle:
         nodes = sorted({pod.node for pod in preview.pods if pod.node})
@@ -158,8 +160,8 @@ def _tell_ending(
         parts.append(f"{mark(standing.gone >= standing.total)} unprepared{where}")
     line = "   ".join([*parts, f"{ending.seconds:.0f} s"])
     undo = untaint_command(request.selection)
-    if ending.refusals:
-        line = f"{line}\n{ending.tell_refusals()}"
+    if others := ending.tell_others():
+        line = f"{line}\n{others}"
     if until_idle and not standing.is_idle:
         return f"{line}\nNot idle: {names(standing.held, 5) or 'pods are still stopping'}. {ending.goes_on}: {undo}"
     if not ending.is_done:

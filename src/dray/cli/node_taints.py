@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import typer
@@ -68,6 +68,7 @@ def taint(nodes: Sequence[str], texts: Sequence[TaintText], terms: Terms, place:
         preview = preview_nodes(snapshot, found, evicting, current_time().datetime(), ration, drains=drains)
         if manner.drain is not None:
             preview = paced(preview, manner.drain, tuple(map(taint_text, taints)), snapshot)
+            preview = replace(preview, notes=(*_tell_replaced(found, taints, manner), *preview.notes))
         elif preview.evicts:
             preview = replace(preview, notes=(*tell_broken(preview), *preview.notes))
         answer: dict[str, Any] = {"dryRun": manner.dry_run, "preview": preview.to_dict()}
@@ -78,14 +79,12 @@ def taint(nodes: Sequence[str], texts: Sequence[TaintText], terms: Terms, place:
             manner.say("\nNothing was changed. Run again without --dry-run to apply.")
         else:
             confirm_many(preview, manner)
-            await _write_all(
-                client, nodes, lambda current: _with(_calm(current, manner), taints, terms, ration, manner)
-            )
+            await _write_all(client, nodes, lambda current: _with(current, taints, terms, ration, manner))
             if manner.wait and preview.evicts:
                 ending = await _wait(client, preview, taints, terms.until, manner)
                 code, answer["result"] = ending.code, ending.to_dict()
             else:
-                written = _tell_written(preview, await live.tell_end(client, terms.until))
+                written = _tell_written(preview.nodes, await live.tell_end(client, terms.until))
                 manner.say(f"\n{written}\nPut back with: {_untaint_command(nodes, taints)}")
         if manner.is_json:
             output.print_json(answer, "Taint")
@@ -176,20 +175,25 @@ async def _write(client: Client, name: str, change: Change) -> None:
     await patch_as_it_is(client, NODES, name, Node, patch_of)
 
 
-def _calm(node: Node, manner: Manner) -> Node:
-    """The node as a drain that keeps budgets takes it over: a taint of an earlier one must not go on evicting."""
-    if manner.drain is None:
-        return node
-    left = tuple(one for one in node.spec.taints if (one.key, one.effect) != (MAINTENANCE, EFFECT_NO_EXECUTE))
-    return replace(node, spec=replace(node.spec, taints=left))
+def _evicting(taints: Iterable[Taint], manner: Manner) -> set[TaintName]:
+    """The taints whose place those of a drain take: one with their key that evicts would do so whatever budgets say."""
+    return {TaintName(one.key, EFFECT_NO_EXECUTE) for one in taints} if manner.drain is not None else set()
+
+
+def _tell_replaced(nodes: Sequence[Node], taints: Sequence[Taint], manner: Manner) -> Iterator[str]:
+    for name in sorted(_evicting(taints, manner)):
+        has = [node.metadata.name for node in nodes if name in map(TaintName.of, node.spec.taints)]
+        if has:
+            yield f"{name} of {names(has, 5)} makes way for it: that evicts whatever disruption budgets say."
 
 
 def _with(node: Node, wanted: Sequence[Taint], terms: Terms, ration: Ration | None, manner: Manner) -> WantedTaints:
     """What is not said anew about a taint that is replaced is not so any more."""
     added, until = {TaintName.of(taint) for taint in wanted}, terms.until
-    ends = _ends(node, added) | (dict.fromkeys(added, until) if until is not None else {})
+    replaced = added | _evicting(wanted, manner)
+    ends = _ends(node, replaced) | (dict.fromkeys(added, until) if until is not None else {})
     evicting = [name for name in added if name.effect == EFFECT_NO_EXECUTE]
-    rations = _rations(node, added) | (dict.fromkeys(evicting, ration) if ration is not None else {})
+    rations = _rations(node, replaced) | (dict.fromkeys(evicting, ration) if ration is not None else {})
     new = [name.key for name in added if name not in map(TaintName.of, node.spec.taints)]
     told = {
         TAINTS_EXPIRE_AT: write_entries(ends),
@@ -197,7 +201,7 @@ def _with(node: Node, wanted: Sequence[Taint], terms: Terms, ration: Ration | No
         CONFIRM_ANNOTATION: confirmations_without(node.metadata.annotations, new),
         DRAIN_ANNOTATION: _drained_by(node, added, is_so=manner.drain is not None),
     }
-    return WantedTaints((*without(node.spec.taints, added), *wanted), told)
+    return WantedTaints((*without(node.spec.taints, replaced), *wanted), told)
 
 
 def _without(node: Node, removed: Collection[TaintName]) -> WantedTaints:
@@ -251,21 +255,22 @@ async def _wait(
     ending = await wait_for(progress, manner, client)
     standing = ending.standing
     if standing.is_called_off:
-        manner.say(f"✘ called off: the taint is gone; {standing.evicted} of {standing.total} evicted")
+        manner.say(f"✘ called off: the taint is gone, or the node is; {standing.evicted} of {standing.total} evicted")
         return ending
+    tainted = [name for name in preview.nodes if name not in standing.untainted]
     parts = [
-        _tell_written(preview, await live.tell_end(client, until)),
+        _tell_written(tainted, await live.tell_end(client, until)),
         f"{mark(standing.is_evicted)} {standing.evicted} of {standing.total} evicted",
     ]
     parts += [f"{mark(standing.is_idle)} {standing.gone} gone"] if manner.until_idle else []
     manner.say("   ".join([*parts, f"{ending.seconds:.0f} s"]))
-    undo = _untaint_command(preview.nodes, taints)
-    if ending.refusals:
-        manner.say(ending.tell_refusals())
+    undo = _untaint_command(tainted, taints)
+    if others := ending.tell_others():
+        manner.say(others)
     if not ending.is_done:
         manner.say(f"{count(standing.total - standing.gone, 'pod')} still there. {ending.goes_on}: {undo}")
     elif manner.until_idle:
-        what = "Node is" if len(preview.nodes) == 1 else f"{len(preview.nodes)} nodes are"
+        what = "Node is" if len(tainted) == 1 else f"{len(tainted)} nodes are"
         stay = f", but for {count(len(preview.protected), 'pod')} with a toleration" if preview.protected else ""
         manner.say(f"{what} idle{stay}. Put back with: {undo}")
     else:
@@ -273,8 +278,8 @@ async def _wait(
     return ending
 
 
-def _tell_written(preview: TaintPreview, end: str) -> str:
-    what = f"node {preview.nodes[0]}" if len(preview.nodes) == 1 else f"nodes {ends(preview.nodes)}"
+def _tell_written(nodes: Sequence[str], end: str) -> str:
+    what = f"node {nodes[0]}" if len(nodes) == 1 else f"nodes {ends(nodes)}"
     return f"✔ tainted ({what}{end})"
 
 

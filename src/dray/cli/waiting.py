@@ -15,7 +15,7 @@ from dray.cli import output
 from dray.cli.eviction_display import Display
 from dray.cli.taint_options import GOES_ON, Manner
 from dray.controllers.eviction.progress import Progress, Standing, follow
-from dray.prose.wording import count
+from dray.prose.wording import count, names
 
 if TYPE_CHECKING:
     from dray.client import Client
@@ -51,24 +51,33 @@ class Ending(msgspec.Struct, frozen=True):
             return "Nobody else leaves; go on with the same command, or put back with"
         return "Nobody leaves while it is held; to take it back" if self.standing.hold else GOES_ON
 
-    def tell_refusals(self) -> str:
-        """Who could not leave, and why."""
-        return "\n".join(f"  {pod}: {why}" for pod, why in sorted(self.refusals.items())[:MAX_REFUSALS])
+    def tell_others(self) -> str:
+        """Who could not leave, and why; and what somebody else changed meanwhile, so that it was not done."""
+        told = [f"  {pod}: {why}" for pod, why in sorted(self.refusals.items())[:MAX_REFUSALS]]
+        staying, untainted = self.standing.staying, self.standing.untainted
+        if staying:
+            word = "stays" if staying == 1 else "stay"
+            told.append(f"  {count(staying, 'pod')} {word}: tolerated by now, or not reached by the taint any more.")
+        if untainted:
+            told.append(f"  Called off for {names(untainted, 5)}: the taint is gone there.")
+        return "\n".join(told)
 
     @property
     def code(self) -> int:
         """The exit code."""
-        return output.YES if self.is_done else output.NO
+        return output.YES if self.is_done and not self.standing.untainted else output.NO
 
     def to_dict(self) -> dict[str, Any]:
         """For programs."""
         standing = self.standing
         return {
-            "done": self.is_done,
+            "done": self.code == output.YES,
             "calledOff": standing.is_called_off,
             "pods": standing.total,
             "evicted": standing.evicted,
             "gone": standing.gone,
+            "staying": standing.staying,
+            "untainted": list(standing.untainted),
             "heldBy": list(standing.held),
             "refused": dict(self.refusals),
             "atDeadline": standing.forced,
@@ -107,7 +116,8 @@ async def wait_for(progress: Progress, manner: Manner, client: Client) -> Ending
         hint.cancel()
         await progress.stop()
     is_over = is_done(standing) and not standing.is_called_off
-    refusals = {} if drain is None else {str(ref): why for ref, why in drain.refusals.items()}
+    left = set() if drain is None else {ObjectRef.of(pod) for pod, _ in progress.due()}
+    refusals = {} if drain is None else {str(ref): why for ref, why in drain.refusals.items() if ref in left}
     return Ending(standing, time.monotonic() - began, is_over, refusals, drains=drain is not None)
 
 

@@ -22,6 +22,7 @@ from dray.api.generated.policy import PodDisruptionBudget
 from dray.api.generated.scheduling import PodGroup
 from dray.api.kinds import BUDGETS, CLAIMS, NAMESPACES, NODES, POD_GROUPS, PODS, TRACKED
 from dray.api.meta import Object
+from dray.api.pods import is_finished
 from dray.api.references import ObjectName, ObjectRef
 from dray.api.registry import Kind
 from dray.api.resource import DeviceTaintRule, ResourceClaim
@@ -51,9 +52,14 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     """How far an eviction is."""
 
     total: int
+    """Pods that had to leave, without those that stay."""
     evicted: int
-    """Pods that are gone, or being deleted."""
+    """Pods that are gone, or being deleted, or have ended."""
     gone: int
+    staying: int = 0
+    """Pods that were to leave, and run on: meanwhile they tolerate the taint, or it does not reach them any more."""
+    untainted: tuple[str, ...] = ()
+    """Nodes that have lost the taint, or are gone themselves, while others have it still."""
     held: tuple[str, ...] = ()
     """Claims that hold a device that was to become idle."""
     blocked: int = 0
@@ -158,12 +164,15 @@ class Progress(ABC):
     ) -> Standing:
         left = set(pending)
         self._moving |= left
-        there = {ref for ref in self._moving if self._is_there(ref)}
+        there = {ref: pod for ref in self._moving - left if (pod := self._not_ended(ref)) is not None}
+        stopping = sum(pod.metadata.deletion_timestamp is not None for pod in there.values())
+        total = len(self._moving) - (len(there) - stopping)
         blocked, put_off, refused = self._waiting(left)
         return Standing(
-            total=len(self._moving),
-            evicted=len(self._moving) - len(left),
-            gone=len(self._moving) - len(there | left),
+            total=total,
+            evicted=total - len(left),
+            gone=total - len(left) - stopping,
+            staying=len(there) - stopping,
             held=held,
             blocked=blocked,
             put_off=put_off,
@@ -185,9 +194,11 @@ class Progress(ABC):
             return "evictions are stopped (dray stop-evictions --resume lets them go on)"
         return "the drain is paused" if self.is_paused else ""
 
-    def _is_there(self, ref: ObjectRef) -> bool:
+    def _not_ended(self, ref: ObjectRef) -> Pod | None:
+        """The pod, unless it is gone, or has ended by itself: one that is being deleted is waited for."""
         pod = self._pods.get(ref.namespace, ref.name)
-        return pod is not None and pod.metadata.uid == ref.uid
+        is_it = pod is not None and pod.metadata.uid == ref.uid
+        return pod if is_it and pod is not None and (pod.metadata.deletion_timestamp or not is_finished(pod)) else None
 
     def _waiting(self, left: Iterable[ObjectRef]) -> tuple[int, int, int]:
         """How many pods wait: for a budget, for something else that a policy wants, and because of other refusals.
@@ -248,7 +259,8 @@ class DeviceProgress(Progress):
         """How far it is, as the planner sees it."""
         planner = self._current_planner()
         left = [ref for ref in map(ObjectRef.of, self._pods) if self._must_leave(ref)]
-        is_called_off = not self._rules & planner.rules.keys()
+        there = (planner.rules[name] for name in self._rules & planner.rules.keys())
+        is_called_off = all(rule.spec.taint.effect != EFFECT_NO_EXECUTE for rule in there)
         return self._count(left, tuple(sorted(self._held())), is_called_off=is_called_off, hold=self._hold())
 
     def due(self) -> list[tuple[Pod, float]]:
@@ -355,11 +367,15 @@ class NodeProgress(Progress):
         nodes = self._current_nodes()
         planner = self._planner()
         held = (one for node in nodes for one in node.status.conditions if one.type == EVICTION_HELD)
-        return self._count(
+        tainted = {
+            node.metadata.name for node in nodes if not self._taints.isdisjoint(map(TaintName.of, node.spec.taints))
+        }
+        standing = self._count(
             planner.departures.pods,
-            is_called_off=self._taints.isdisjoint(TaintName.of(one) for node in nodes for one in node.spec.taints),
+            is_called_off=not tainted,
             hold="; ".join(one.message for one in held if one.status == "True"),
         )
+        return replace(standing, untainted=tuple(sorted(self._names - tainted)) if tainted else ())
 
     def due(self) -> list[tuple[Pod, float]]:
         """The pods that must leave these nodes; what they tolerate for a time counts from when this began."""
@@ -391,14 +407,20 @@ class NodeProgress(Progress):
 
 
 async def follow(progress: Progress, is_done: Callable[[Standing], bool], show: Callable[[Standing], None]) -> Standing:
-    """Shows how far it is whenever that changes, until it is done."""
+    """Shows how far it is whenever that changes, until it is done.
+
+    Who seems to stay is looked at once more: watches are not in step, and a claim may be released before one hears
+    that its pod is gone.
+    """
     await progress.ready()
+    staying = 0
     while True:
         progress.changed.clear()
         standing = progress.standing()
         show(standing)
-        if is_done(standing) or standing.is_called_off:
+        if standing.is_called_off or (is_done(standing) and standing.staying == staying):
             return standing
+        staying = standing.staying
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(LOOK_SECONDS):
                 await progress.changed.wait()
