@@ -224,11 +224,15 @@ def test_an_empty_selector_empties_no_small_cluster_either(cluster: TaintCluster
     assert cluster.dray("cancel", "rule/all").exit_code == 0
     cluster.delete("resource.k8s.io/v1/devicetaintrules/all")
     look = cluster.dray("taint", "device", "k:NoExecute", "--dry-run")
-    assert "An empty selector is held however few leave: they stay until `dray confirm rule/" in look.stdout
+    assert (
+        "An empty selector is held however few leave, unless the number of devices, or --yes, confirms it"
+        in look.stdout
+    )
     devices = len(json.loads(cluster.dray("get", "devices", "-o", "json").stdout)["items"])
     done = cluster.dray("taint", "device", "k:NoExecute", "--evictions-per-second", "100", stdin=f"{devices}\n")
     assert done.exit_code == 0, done.stderr
     eventually(lambda: not set(pods) & set(cluster.pods("api")))
+    assert not [one for one in cluster.get("v1/events")["items"] if one["involvedObject"]["name"].startswith("k-")]
 
 
 def test_devices_are_drained_as_budgets_allow(cluster: TaintCluster) -> None:

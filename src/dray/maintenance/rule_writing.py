@@ -14,6 +14,7 @@ from dray.api.meta import DeleteOptions, Object, ObjectMeta, Preconditions
 from dray.api.resource import DeviceTaintRule
 from dray.api.resource.rule_annotations import EVICTIONS_PER_SECOND, EXPIRES_AT
 from dray.api.status import ApiError
+from dray.eviction.confirmations import CONFIRM_ANNOTATION
 from dray.maintenance.confirmation import confirming, evicts
 from dray.snapshot.device_selection import resolve
 from dray.snapshot.taint_rules import MADE_FOR, SELECTION, TaintRequest, build_rules, carry_rate
@@ -80,15 +81,30 @@ async def write_rules(
     }
     for rule in rules:
         old = known.pop(rule.metadata.name, None)
-        written: Object
-        if old is None:
-            written = await client.create(rule)
-        else:
-            written = await client.patch(RULES, "", rule.metadata.name, _patch(rule, old))
         selector = rule.spec.device_selector
-        if is_meant and evicts(rule) and selector is not None and selector.is_empty:
-            await client.patch(RULES, "", rule.metadata.name, confirming(written))
+        confirms = is_meant and evicts(rule) and selector is not None and selector.is_empty
+        await _write(client, rule, old, confirms=confirms)
     await delete_rules(client, known.values())
+
+
+async def _write(client: Client, rule: DeviceTaintRule, old: DeviceTaintRule | None, *, confirms: bool) -> None:
+    """The confirmation comes with the rule, for the generation that it should get: no controller tells of a hold."""
+    expected = str(1 if old is None else old.metadata.generation + (_spec(old) != _spec(rule)))
+    told = {CONFIRM_ANNOTATION: expected} if confirms else {}
+    written: Object
+    if old is None:
+        annotations = {**rule.metadata.annotations, **told}
+        written = await client.create(replace(rule, metadata=replace(rule.metadata, annotations=annotations)))
+    else:
+        patch = _patch(rule, old)
+        patch["metadata"]["annotations"].update(told)
+        written = await client.patch(RULES, "", rule.metadata.name, patch)
+    if confirms and str(written.metadata.generation) != expected:  # somebody else has changed it, too
+        await client.patch(RULES, "", rule.metadata.name, confirming(written))
+
+
+def _spec(rule: DeviceTaintRule) -> Any:
+    return replace(rule.spec, taint=replace(rule.spec.taint, time_added=None))
 
 
 async def delete_rules(client: Client, rules: Iterable[DeviceTaintRule]) -> None:

@@ -28,7 +28,7 @@ def paced(preview: TaintPreview, terms: DrainTerms, taints: tuple[str, ...], sna
     budgets = (*_tell_stuck(preview, terms), *tell_budgets(preview))
     notes = (*_tell_pause(preview, snapshot), *_tell_pace(terms), *budgets, *_tell_homeless(preview), *preview.notes)
     finished = max((one.expected for one in pods), default=None)
-    guard = replace(preview.guard, asks=True) if preview.guard is not None else None
+    guard = replace(preview.guard, asks=True, is_sweeping=False) if preview.guard is not None else None
     waits = bool(budgets) or terms.wait_for_replacements
     timed = replace(preview, taints=taints, pods=tuple(pods), finished=finished, may_wait=waits)
     return replace(timed, guard=guard, notes=notes)

@@ -71,8 +71,14 @@ def tell_guard(guard: GuardPreview) -> str:
     """`Guard: 8 of 140 pods (5.7%), limit 50,10%,node,spare: 14 pods.`, and what comes of it if it is more."""
     share = f" ({100.0 * guard.pods / guard.of:.1f}%)" if guard.of else ""
     told = f"Guard: {guard.pods} of {guard.of} pods{share}, limit {guard.limit}: {count(guard.allowed, 'pod')}."
+    if guard.asks and guard.is_over:
+        return f"{told} It asks first; --yes for scripts."
+    if guard.asks and guard.is_sweeping:
+        return (
+            f"{told} An empty selector is held however few leave, unless the number of devices, or --yes, confirms it."
+        )
     if guard.asks:
-        return f"{told} It asks first; --yes for scripts." if guard.is_over else told
+        return told
     if guard.is_over:
         return f"{told} They stay until `{guard.confirm}`."
     if guard.is_sweeping:

@@ -97,16 +97,18 @@ def preview_rules(
         rules=tuple(rule.metadata.name for rule in rules),
         devices=tuple(map(str, [*dict.fromkeys(published), *sorted(used.difference(published))])),
         held=len(used & _held_alone(snapshot)),
-        guard=preview_guard(
-            snapshot,
-            len(leaving),
-            [f"rule/{name}" for name in sorted(names)],
-            nodes=False,
-            is_sweeping=any(map(is_sweeping, rules)),
-        ),
+        guard=_guard(snapshot, len(leaving), rules),
         evicts=evicts,
         protected=tuple(sorted(name for name in map(str, then.protected) if name in users)),
     )
+
+
+def _guard(snapshot: Snapshot, leaving: int, rules: Sequence[DeviceTaintRule]) -> GuardPreview | None:
+    """Who writes the rules says that an empty selector is meant, as far as that is within the limit."""
+    causes = sorted(f"rule/{rule.metadata.name}" for rule in rules)
+    sweeps = any(map(is_sweeping, rules))
+    guard = preview_guard(snapshot, leaving, causes, nodes=False, is_sweeping=sweeps)
+    return None if guard is None else replace(guard, asks=guard.is_sweeping and not guard.is_over)
 
 
 def preview_nodes(

@@ -106,7 +106,8 @@ def test_an_empty_selector_is_told_to_be_held_however_few_leave() -> None:
         (made,) = base.with_objects(rule("r", **selector)).objects(DeviceTaintRule)
         return preview_rules(base, [made], NOW)
 
-    assert "An empty selector is held however few leave" in tell(look_at())
+    asked = "An empty selector is held however few leave, unless the number of devices, or --yes, confirms it."
+    assert asked in tell(look_at())
     assert "held" not in tell(look_at(driver=DRIVER)).partition("Guard:")[2]
     drain = paced(look_at(), DrainTerms(), ("maintenance:NoSchedule",), base)
     assert "held" not in tell(drain).partition("Guard:")[2], "no controller evicts for it"
