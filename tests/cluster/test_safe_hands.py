@@ -17,6 +17,7 @@ from dray_process import DrayProcess
 from patience import eventually
 from taint_cluster import TaintCluster, taint_cluster
 
+ABOUT_TAINTS = ("taints-expire-at", "evictions-per-second", "confirm-evictions")
 SELECTS_OTHER = 'device.driver == "other.example.com"'
 
 
@@ -133,6 +134,28 @@ def test_what_is_held_is_listed_confirmed_and_cancelled(cluster: TaintCluster) -
     assert cluster.dray("confirm", target).exit_code == 0
     eventually(lambda: not set(before) & set(cluster.pods("train")))
     assert cluster.dray("confirm", "pod/x").exit_code == 2
+
+
+def test_a_node_that_is_cancelled_ends_when_it_would_have_and_keeps_nothing_else(cluster: TaintCluster) -> None:
+    """Else it would be out of service for good, and the next taint of the key go at a rate, or confirmed, unasked."""
+    lasts = ("--for", "2h", "--evictions-per-second", "1")
+    assert cluster.dray("taint", "node", "node-2", "k:NoExecute", "other:NoSchedule", *lasts).exit_code == 0
+    before = cluster.get("v1/nodes/node-2")["metadata"]["annotations"]
+    cluster.patch("v1/nodes/node-2", {"metadata": {"annotations": {"dray.dev/confirm-evictions": "k"}}})
+    assert cluster.dray("cancel", "node/node-2").exit_code == 0
+    assert {(one["key"], one["effect"]) for one in cluster.node_taints("node-2")} == {
+        ("k", "NoSchedule"),
+        ("other", "NoSchedule"),
+    }
+    after = cluster.get("v1/nodes/node-2")["metadata"]["annotations"]
+    ends = before["dray.dev/taints-expire-at"].replace("k:NoExecute", "k:NoSchedule")
+    assert {name: after.get(f"dray.dev/{name}") for name in ABOUT_TAINTS} == dict.fromkeys(ABOUT_TAINTS) | {
+        "taints-expire-at": ends
+    }
+    assert cluster.dray("untaint", "node", "node-2", "k").exit_code == 0
+    assert cluster.dray("untaint", "node", "node-2", "other").exit_code == 0
+    after = cluster.get("v1/nodes/node-2")["metadata"]["annotations"]
+    assert not [name for name in ABOUT_TAINTS if f"dray.dev/{name}" in after]
 
 
 @pytest.mark.parametrize("apart", [False, True], ids=["in the device", "in a slice of its own"])

@@ -1,9 +1,11 @@
-"""What annotations of a node say about its taints, which have no room for it: how fast pods leave because of them.
+"""What annotations of a node say about its taints, which have no room for it: how fast pods leave, and when they end.
 
 dray.dev/evictions-per-second: maintenance:NoExecute=5,firmware:NoExecute=20@rack-3
 
     KEY:NoExecute=RATE          so many pods a second leave this node for this taint
     KEY:NoExecute=RATE@GROUP    so many leave all the nodes whose entries name the group, together
+
+dray.dev/taints-expire-at: maintenance:NoExecute=2026-06-01T14:00:00Z,disk:NoSchedule=2026-06-02T00:00:00Z
 """
 
 from __future__ import annotations
@@ -16,7 +18,9 @@ from dray.api.generated.core import Taint
 from dray.api.resource.rule_annotations import EVICTIONS_PER_SECOND, read_rate
 from dray.api.resource.taint import EFFECT_NO_EXECUTE
 from dray.api.taints import TaintName
+from dray.api.times import Time, TimeError
 
+TAINTS_EXPIRE_AT: Final = "dray.dev/taints-expire-at"
 _GROUP: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 
 
@@ -56,6 +60,18 @@ def read_rations(annotations: Mapping[str, str]) -> Rations:
         else:
             entries[TaintName(key, effect)] = Ration(rate, group)
     return Rations(entries, tuple(problems))
+
+
+def read_ends(annotations: Mapping[str, str]) -> dict[TaintName, Time]:
+    """Which taints of a node end, and when. Raises TimeError with the entry that is wrong."""
+    entries: dict[TaintName, Time] = {}
+    for entry in filter(None, annotations.get(TAINTS_EXPIRE_AT, "").split(",")):
+        name, equals, text = entry.strip().partition("=")
+        key, colon, effect = name.rpartition(":")
+        if not (equals and colon and key and effect):
+            raise TimeError(f"{entry.strip()!r} is not KEY:EFFECT=TIME")
+        entries[TaintName(key, effect)] = Time.parse(text)
+    return entries
 
 
 def write_entries(entries: Mapping[TaintName, object]) -> str | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from collections.abc import Iterable
+from typing import NamedTuple, Protocol, TypeVar
 
 
 class AnyTaint(Protocol):
@@ -34,3 +35,12 @@ class TaintName(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.key}:{self.effect}"
+
+
+AnyTaintT = TypeVar("AnyTaintT", bound=AnyTaint)
+
+
+def without(taints: Iterable[AnyTaintT], names: Iterable[TaintName]) -> tuple[AnyTaintT, ...]:
+    """The taints but those of these names."""
+    gone = frozenset(names)
+    return tuple(taint for taint in taints if TaintName.of(taint) not in gone)

@@ -13,17 +13,16 @@ from msgspec.structs import replace
 from dray.api import codec
 from dray.api.generated.core import Node, Taint
 from dray.api.kinds import NODES
-from dray.api.node_annotations import Ration, rations_without, read_rations, write_entries
+from dray.api.node_annotations import TAINTS_EXPIRE_AT, Ration, rations_without, read_ends, read_rations, write_entries
 from dray.api.resource.rule_annotations import EVICTIONS_PER_SECOND
 from dray.api.resource.taint import EFFECT_NO_EXECUTE, EFFECT_NO_SCHEDULE
 from dray.api.status import ApiError
-from dray.api.taints import TaintName, taint_text
+from dray.api.taints import TaintName, taint_text, without
 from dray.api.times import Time, TimeError
 from dray.api.well_known import MAINTENANCE
 from dray.cli import inputs, live, output, tables
 from dray.cli.taint_options import Manner, Place, TaintText, Terms, confirm_many, mark
 from dray.client.calls import patch_as_it_is
-from dray.controllers.taint_expiry.node_taints import TAINTS_EXPIRE_AT, read, without
 from dray.eviction.confirmations import CONFIRM_ANNOTATION, confirmations_without
 from dray.eviction.drain import DRAIN_ANNOTATION
 from dray.prose.wording import count, ends, names
@@ -225,7 +224,7 @@ def _drained_by(node: Node, names: Collection[TaintName], *, is_so: bool) -> str
 def _ends(node: Node, removed: Collection[TaintName]) -> dict[TaintName, Time]:
     """When taints end, but for those."""
     try:
-        return {name: end for name, end in read(node).items() if name not in removed}
+        return {name: end for name, end in read_ends(node.metadata.annotations).items() if name not in removed}
     except TimeError as error:
         _complain(node, TAINTS_EXPIRE_AT, str(error))
 

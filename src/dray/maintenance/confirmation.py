@@ -8,9 +8,13 @@ from typing import Any, Final
 from dray.api import codec
 from dray.api.generated.core import Node
 from dray.api.meta import Object
+from dray.api.node_annotations import TAINTS_EXPIRE_AT, rations_without, read_ends, write_entries
 from dray.api.resource import DeviceTaintRule, ResourceSlice
+from dray.api.resource.rule_annotations import EVICTIONS_PER_SECOND
 from dray.api.resource.taint import EFFECT_NO_EXECUTE, EFFECT_NO_SCHEDULE
-from dray.eviction.confirmations import CONFIRM_ANNOTATION, confirmation, has_pods_leave
+from dray.api.taints import TaintName, without
+from dray.api.times import TimeError
+from dray.eviction.confirmations import CONFIRM_ANNOTATION, confirmation, confirmations_without, has_pods_leave
 
 PUBLISHED: Final = "its driver publishes the taint; a patch or dray stop-evictions stops what comes of it"
 
@@ -61,9 +65,27 @@ def cancelling(obj: Object) -> dict[str, Any]:
         return {"metadata": {"uid": obj.metadata.uid}, "spec": {"taint": {"effect": EFFECT_NO_SCHEDULE}}}
     if not isinstance(obj, Node):
         raise CannotCancel(PUBLISHED)
-    version = obj.metadata.resource_version
     taints = list(_softened(codec.to_builtins(obj.spec.taints)))
-    return {"metadata": {"resourceVersion": version}, "spec": {"taints": taints or None}}
+    meta = {"resourceVersion": obj.metadata.resource_version, "annotations": _after_cancelling(obj)}
+    return {"metadata": meta, "spec": {"taints": taints or None}}
+
+
+def _after_cancelling(node: Node) -> dict[str, str | None]:
+    """What annotations say then: a taint that evicted has no rate and no confirmation, and ends when it would have."""
+    has, there = node.metadata.annotations, set(map(TaintName.of, node.spec.taints))
+    evicting = {name for name in there if name.effect == EFFECT_NO_EXECUTE}
+    told = {
+        EVICTIONS_PER_SECOND: rations_without(has, evicting, without(node.spec.taints, evicting)),
+        CONFIRM_ANNOTATION: confirmations_without(has, [name.key for name in evicting]),
+    }
+    try:
+        ends = read_ends(has)
+    except TimeError:
+        return told
+    kept = {name: end for name, end in ends.items() if name not in evicting}
+    softened = {name._replace(effect=EFFECT_NO_SCHEDULE): end for name, end in ends.items() if name in evicting}
+    kept |= {name: end for name, end in softened.items() if name not in there}
+    return told | {TAINTS_EXPIRE_AT: write_entries(kept)}
 
 
 def _softened(taints: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:

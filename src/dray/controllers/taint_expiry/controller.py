@@ -8,13 +8,14 @@ from dray.api import codec
 from dray.api.generated.core import Node
 from dray.api.kinds import NODES, RULES
 from dray.api.meta import DeleteOptions, Object, Preconditions
+from dray.api.node_annotations import TAINTS_EXPIRE_AT
 from dray.api.resource import DeviceTaintRule
 from dray.api.resource.rule_annotations import EXPIRES_AT, expiry
 from dray.api.status import ApiError
 from dray.api.times import Time, TimeError
 from dray.controllers.context import Context
 from dray.controllers.queue_controller import QueueController
-from dray.controllers.taint_expiry.node_taints import TAINTS_EXPIRE_AT, plan
+from dray.controllers.taint_expiry.node_taints import plan
 from dray.process.clock import as_time
 
 LONGEST_SLEEP = 30.0

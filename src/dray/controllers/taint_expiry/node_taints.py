@@ -1,21 +1,16 @@
-"""Node taints that expire. Taints have no room for a time, so an annotation of the node has it: one entry per taint.
-
-dray.dev/taints-expire-at: maintenance:NoExecute=2026-06-01T14:00:00Z,disk:NoSchedule=2026-06-02T00:00:00Z
-"""
+"""Node taints that expire, as an annotation of the node says."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Final, NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple
 
 from dray.api.generated.core import Node, Taint
-from dray.api.node_annotations import rations_without, write_entries
+from dray.api.node_annotations import TAINTS_EXPIRE_AT, rations_without, read_ends, write_entries
 from dray.api.resource.rule_annotations import EVICTIONS_PER_SECOND
-from dray.api.taints import TaintName
-from dray.api.times import Time, TimeError
+from dray.api.taints import TaintName, without
+from dray.api.times import Time
 from dray.eviction.confirmations import CONFIRM_ANNOTATION, confirmations_without
-
-TAINTS_EXPIRE_AT: Final = "dray.dev/taints-expire-at"
 
 
 class ExpiryPlan(NamedTuple):
@@ -28,22 +23,10 @@ class ExpiryPlan(NamedTuple):
     next: Time | None
 
 
-def read(node: Node) -> dict[TaintName, Time]:
-    """Which taints of a node expire, and when. Raises TimeError with the entry that is wrong."""
-    entries: dict[TaintName, Time] = {}
-    for entry in filter(None, node.metadata.annotations.get(TAINTS_EXPIRE_AT, "").split(",")):
-        name, equals, text = entry.strip().partition("=")
-        key, colon, effect = name.rpartition(":")
-        if not (equals and colon and key and effect):
-            raise TimeError(f"{entry.strip()!r} is not KEY:EFFECT=TIME")
-        entries[TaintName(key, effect)] = Time.parse(text)
-    return entries
-
-
 def plan(node: Node, now: Time) -> ExpiryPlan:
     """Takes away what has expired, and entries about taints that are gone. Raises TimeError."""
     present = {TaintName.of(taint) for taint in node.spec.taints}
-    entries = {name: time for name, time in read(node).items() if name in present}
+    entries = {name: time for name, time in read_ends(node.metadata.annotations).items() if name in present}
     removed = tuple(sorted(name for name, time in entries.items() if time <= now))
     left = {name: time for name, time in entries.items() if name not in removed}
     taints, has = without(node.spec.taints, removed), node.metadata.annotations
@@ -53,9 +36,3 @@ def plan(node: Node, now: Time) -> ExpiryPlan:
         told[CONFIRM_ANNOTATION] = confirmations_without(has, [name.key for name in removed])
     changed = {key: text for key, text in told.items() if text != has.get(key)}
     return ExpiryPlan(taints, changed, removed, min(left.values(), default=None))
-
-
-def without(taints: Iterable[Taint], names: Iterable[TaintName]) -> tuple[Taint, ...]:
-    """The taints but those of these names."""
-    gone = frozenset(names)
-    return tuple(taint for taint in taints if TaintName.of(taint) not in gone)
