@@ -37,7 +37,8 @@ def cluster(shared: TaintCluster) -> Iterator[TaintCluster]:
 def test_a_plan_is_applied_only_while_it_does_what_was_reviewed(cluster: TaintCluster, tmp_path: Path) -> None:
     cluster.run_pods("train", 1, "node-1")
     file = str(tmp_path / "drain.plan")
-    planned = cluster.dray("plan", "drain", "node", "node-1", "--evictions-per-second", "5", "-o", file)
+    how = ("--evictions-per-second", "5", "--dry-run")  # the last goes without saying, and is no part of the plan
+    planned = cluster.dray("plan", "drain", "node", "node-1", *how, "-o", file)
     assert planned.exit_code == 0, planned.stderr
     assert "Would evict 1 pod" in planned.stdout
     assert planned.stdout.endswith(

@@ -52,8 +52,9 @@ def make(
     from dray.snapshot.objects import current_time
     from dray.what_if.plan import Plan, effect_of
 
-    if words[0] not in PLANNED:
-        output.fail(f"{words[0]!r} cannot be planned. Give {USAGE}.")
+    words = [word for word in words if word != "--dry-run"]  # it goes without saying; a plan with it would do nothing
+    if not words or words[0] not in PLANNED:
+        output.fail(f"{' '.join(words[:1])!r} cannot be planned. Give {USAGE}.")
     place = _place(kubeconfig, context)
     if words[0] == SCALE_UP:
         words, manifests, files = _node_groups(words, files or ())
