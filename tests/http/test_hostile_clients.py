@@ -376,6 +376,15 @@ def test_a_half_closed_connection_still_gets_its_answer(running: Running) -> Non
         assert parse(read_all(client)) == (200, b"ok")
 
 
+def test_a_stream_ends_when_its_reader_has_closed_after_reading_all(running: Running) -> None:
+    """It would be counted as open for as long as nothing happens: a page that changes views would be refused soon."""
+    with running.connect() as client:
+        client.sendall(running.head("GET", "/api/v1/namespaces/default/configmaps?watch=true&timeoutSeconds=3600"))
+        assert client.recv(65536).startswith(b"HTTP/1.1 200")
+        client.shutdown(socket.SHUT_WR)
+        read_all(client)
+
+
 def test_a_watch_of_http_1_0_is_lines_and_nothing_else(running: Running) -> None:
     """It knows no chunks: their lengths would be read as part of what is told."""
     large = json.dumps({"metadata": {"name": "large"}, "data": {"a": "x" * 900_000}}).encode()

@@ -212,13 +212,13 @@ class Connection(Writing, asyncio.Protocol):
             self._end_with(failure(431, f"a request header is larger than {MAX_HEADER_BYTES} bytes"))
 
     def eof_received(self) -> bool:
-        """A half-closed connection still gets its answers, unless it is a TLS one: those cannot be half closed."""
+        """A half-closed connection gets its answers, but no stream: who is gone looks so, too. TLS never is."""
         self._drop_body()
         if self._duplex is not None:
             self._has_ended = True
             self._feed_end()
             return not self._encrypted
-        self._closing = self._closing or self._encrypted or not (self._worker or self._queue or self._rest)
+        self._closing |= self._encrypted or self._streaming or not (self._worker or self._queue or self._rest)
         return not self._closing
 
     def pause_writing(self) -> None:
