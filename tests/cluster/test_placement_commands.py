@@ -170,8 +170,11 @@ def test_taints_of_others_stay_and_the_same_taint_keeps_its_age(hub: Hub) -> Non
     assert [one["key"] for one in hub.taints("a")] == ["other", "y"]
 
 
-def test_the_hubs_own_taint_is_said_to_come_back(hub: Hub) -> None:
+def test_the_hubs_own_taint_is_said_to_come_back_and_not_to_stay(hub: Hub) -> None:
     key = f"{GROUP}/unreachable"
+    done = hub.dray("taint", "cluster", "c", f"{key}:NoSelect", "--dry-run")
+    said = "The hub sets this taint itself, and takes it away while the cluster is available: use another key.\n"
+    assert done.stdout.endswith(said)
     hub.send("PATCH", f"{V1}/managedclusters/c", {"spec": {"taints": [{"key": key, "effect": "NoSelect"}]}})
     done = hub.dray("untaint", "cluster", "c", key)
     assert done.stdout.endswith("The hub sets this taint itself: it comes back unless the cluster is available.\n")

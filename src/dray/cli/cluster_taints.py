@@ -48,6 +48,10 @@ def taint(name: str, taints: Sequence[TaintText], place: Place, manner: Manner) 
         _show(name, changes, manner)
         if not manner.dry_run:
             manner.say(f"\n✔ tainted (cluster {name})\nPut back with: {undo}")
+        if any(one.key in AUTOMATIC_TAINTS for one in wanted):
+            manner.say(
+                "The hub sets this taint itself, and takes it away while the cluster is available: use another key."
+            )
         return output.YES
 
     raise typer.Exit(live.call(work, "taint", kubeconfig=place.kubeconfig, context=place.context))
@@ -138,5 +142,5 @@ def _row(change: PlacementChange) -> tuple[str, str, str, str]:
     else:
         lot = "leaves" if change.had else "comes" if change.has else "was not selected"
     count = str(change.selected) if change.wanted is None else f"{change.selected} of {change.wanted}"
-    others = [name for name in change.gained if not change.has] or []
+    others = change.gained if change.loses else ()
     return str(change.placement), lot, ", ".join(others[:5]) or NOTHING, count + (" (short)" if change.is_short else "")

@@ -25,6 +25,7 @@ class PlacementChange(NamedTuple):
     leaves_after: float | None
     """Seconds until it has to leave because a toleration runs out; None if it stays."""
     gained: tuple[str, ...]
+    """This, what is lost and how many are selected are told as of when the cluster has left, if it stays for a time."""
     lost: tuple[str, ...]
     selected: int
     wanted: int | None
@@ -64,29 +65,33 @@ def preview_change(objects: Iterable[FleetObject], changed: ManagedCluster, now:
     before = {key: engine.result(key) for key in keys}
     engine.apply(Event(changed), now)
     after = {key: engine.result(key) for key in keys}
-    found: list[PlacementChange] = []
-    for key in keys:
-        old, new = before[key], after[key]
-        if old is not None and new is not None:
-            change = _compare(engine, (old, new), changed.metadata.name, now)
+    name = changed.metadata.name
+    leaves = {key: engine.tolerated_until(key, name, now) for key in keys if _has(after[key], name)}
+    seconds = {key: seconds_between(moment_of(now), at) for key, at in leaves.items() if at is not None}
+    found: dict[ObjectName, PlacementChange] = {}
+    for key in sorted(keys, key=lambda one: (seconds.get(one, 0.0), one)):
+        if key in seconds:
+            engine.due(now + dt.timedelta(seconds=seconds[key]))
+        old, new, then = before[key], after[key], engine.result(key) if key in seconds else after[key]
+        if old is not None and new is not None and then is not None:
+            change = PlacementChange(
+                placement=key,
+                had=_has(old, name),
+                has=_has(new, name),
+                leaves_after=seconds.get(key),
+                gained=_beside(then, old),
+                lost=_beside(old, then),
+                selected=len(set(then.decisions)),
+                wanted=engine.wanted(key),
+            )
             if change.had or change.gained or change.lost:
-                found.append(change)
-    return found
+                found[key] = change
+    return [found[key] for key in keys if key in found]
 
 
-def _compare(
-    engine: Engine, results: tuple[PlacementResult, PlacementResult], cluster: str, now: dt.datetime
-) -> PlacementChange:
-    old, new = (frozenset(result.decisions) for result in results)
-    key = results[0].placement
-    leaves = engine.tolerated_until(key, cluster, now) if cluster in new else None
-    return PlacementChange(
-        placement=key,
-        had=cluster in old,
-        has=cluster in new,
-        leaves_after=None if leaves is None else seconds_between(moment_of(now), leaves),
-        gained=tuple(sorted(new - old)),
-        lost=tuple(sorted(old - new)),
-        selected=len(new),
-        wanted=engine.wanted(key),
-    )
+def _has(result: PlacementResult | None, cluster: str) -> bool:
+    return result is not None and cluster in result.decisions
+
+
+def _beside(some: PlacementResult, others: PlacementResult) -> tuple[str, ...]:
+    return tuple(sorted(set(some.decisions).difference(others.decisions)))

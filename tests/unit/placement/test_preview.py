@@ -40,6 +40,28 @@ def test_who_loses_a_cluster_and_what_they_get_instead() -> None:
     assert found["one"].to_dict()["placement"] == "ns1/one"
 
 
+def test_who_keeps_it_for_a_time_is_told_what_comes_then() -> None:
+    """One that has it for a minute and a half, and one whose other cluster goes before: each as it is when it left."""
+
+    def waits(seconds: int) -> dict[str, object]:
+        return {"key": "x", "operator": "Exists", "tolerationSeconds": seconds}
+
+    def then(*had: str, tolerations: list[dict[str, object]]) -> PlacementChange:
+        wants = placement(numberOfClusters=len(had), tolerations=tolerations)
+        fleet: list[FleetObject] = [managed("a"), managed("b", taint("z:NoSelect")), managed("c"), wants]
+        (change,) = preview_change(
+            [cluster_set(), binding(), *fleet, decisions(*had)], managed("a", taint("x:NoSelect")), NOW
+        )
+        return change
+
+    one = then("a", tolerations=[waits(90)])
+    assert (one.has, one.leaves_after, one.gained, one.lost, one.selected) == (True, 90.0, ("c",), ("a",), 1)
+    assert not one.is_short
+    two = then("a", "b", tolerations=[waits(60), {**waits(30), "key": "z"}])
+    assert (two.has, two.leaves_after, two.gained, two.lost, two.selected) == (True, 60.0, ("c",), ("a", "b"), 1)
+    assert two.is_short
+
+
 def test_a_placement_that_finds_nothing_else_is_short() -> None:
     objects: list[FleetObject] = [cluster_set(), binding(), managed("a"), placement(numberOfClusters=1), decisions("a")]
     (change,) = preview_change(objects, managed("a", taint("x:NoSelect")), NOW)
