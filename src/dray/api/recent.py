@@ -45,6 +45,11 @@ class Recent(Generic[K, V]):
             _, (_, gone) = self._found.popitem(last=False)
             self.size -= gone
 
+    def drop(self, key: K) -> None:
+        """Forgets a value, if there is one."""
+        _, gone = self._found.pop(key, (None, 0))
+        self.size -= gone
+
 
 class Bounded(dict[K, V]):
     """So many values by key at most. For one more all are forgotten, which costs less than to know the oldest."""

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from dray.api.field import invalid, not_supported, required
+from dray.api.field import invalid, not_supported, required, too_many
 from dray.api.generated.rbac import ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef, Subject
 from dray.api.registry import RBAC_GROUP
 from dray.api.times import Time
@@ -15,6 +15,9 @@ from dray.validation.context import Context, Errors
 from dray.validation.label_selectors import validate_label_selector
 from dray.validation.metadata import PATH_SEGMENT
 from dray.validation.rules import Rules
+
+MOST_SUBJECTS: Final = 1000
+"""Of a binding: each is taken into the index of who may do what, and out again, before anybody's next request."""
 
 
 def _check_role(errors: Errors, new: Role, _old: Role | None, _ctx: Context) -> None:
@@ -68,6 +71,8 @@ def _check_binding(
 ) -> None:
     namespaced = isinstance(new, RoleBinding)
     _validate_reference(errors, new.role_ref, ("ClusterRole", "Role") if namespaced else ("ClusterRole",))
+    if len(new.subjects) > MOST_SUBJECTS and (old is None or new.subjects != old.subjects):
+        errors.append(too_many("subjects", len(new.subjects), MOST_SUBJECTS))
     for index, subject in enumerate(new.subjects):
         _validate_subject(errors, subject, f"subjects[{index}]", namespaced=namespaced)
     if old is not None and new.role_ref != old.role_ref:

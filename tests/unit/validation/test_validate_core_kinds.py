@@ -25,6 +25,7 @@ def template(**spec: Any) -> dict[str, Any]:
 SELECTOR = {"matchLabels": {"app": "a"}}
 JOB = template(restartPolicy="Never")
 ROLE = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "r"}
+SOMEBODY = {"kind": "User", "name": "u"}
 RBAC = "rbac.authorization.k8s.io/v1"
 
 ZONE = {"matchLabelExpressions": [{"key": "zone", "values": ["a"]}]}
@@ -144,6 +145,8 @@ CASES = [
     ),
     (obj("RoleBinding", RBAC, roleRef=ROLE, subjects=[{"kind": "User", "name": "u"}]), set()),
     (obj("RoleBinding", RBAC, roleRef={**ROLE, "kind": "X"}), {("NotSupported", "roleRef.kind")}),
+    (obj("RoleBinding", RBAC, roleRef=ROLE, subjects=[SOMEBODY] * 1000), set()),
+    (obj("RoleBinding", RBAC, roleRef=ROLE, subjects=[SOMEBODY] * 1001), {("TooMany", "subjects")}),
     (
         obj("ClusterRoleBinding", RBAC, roleRef=ROLE, subjects=[{"kind": "ServiceAccount", "name": "s"}]),
         {("Required", "subjects[0].namespace")},
@@ -324,6 +327,7 @@ UPDATES = [
     (obj("ConfigMap", immutable=True, data={"a": "b"}), {"data.a": "c"}, {("Forbidden", "data")}),
     (obj("ResourceQuota", spec={"scopes": ["BestEffort"]}), {"spec.scopes": []}, {("Invalid", "spec.scopes")}),
     (obj("RoleBinding", RBAC, roleRef=ROLE), {"roleRef.name": "other"}, {("Invalid", "roleRef")}),
+    (obj("RoleBinding", RBAC, roleRef=ROLE, subjects=[SOMEBODY] * 1001), {"metadata.finalizers": ["a/b"]}, set()),
 ]
 
 

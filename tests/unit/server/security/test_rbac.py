@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 
 from dray.api.generated.rbac import (
@@ -17,6 +19,8 @@ from dray.server.security import rbac as module
 from dray.server.security.authorization import Attributes, Decision, denial_message, forbidden
 from dray.server.security.identity import ANONYMOUS_IDENTITY, Identity, authenticated
 from dray.server.security.rbac import Rbac, Stored
+from dray.server.security.rules import LEAST_WORDS
+from work import Counts, lines_run
 
 ALICE = authenticated("alice", ("dev",))
 BOB = authenticated("bob")
@@ -249,7 +253,91 @@ def test_caches_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         assert not rbac.allowed(ALICE, asked("get", f"kind-{number}")).allowed
         assert rbac.allowed(ALICE, asked("get", "pods")).allowed
     assert len(rbac._grants) <= 3
-    assert all(len(grant.verdicts) <= 3 for grant in rbac._grants.values())
+    assert len(rbac._verdicts) <= 3
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        (policy("get", "pods services", names=" ".join(f"n-{number}" for number in range(19_000))),),
+        tuple(policy("get", "pods", names=f"n-{number}") for number in range(4_900)),
+    ],
+    ids=["names", "rules"],
+)
+def test_what_is_remembered_of_many_is_bounded_in_bytes(rules: tuple[PolicyRule, ...]) -> None:
+    """Who may make roles may ask about users without end, each of whom has them by a group."""
+    rbac = Rbac([role("r", *rules), binding("r", "Group", "dev")])
+    assert rbac.allowed(ALICE, asked("get", "pods", "ns", name="n-7")).allowed
+    tracemalloc.start()
+    try:
+        for number in range(150):
+            user = authenticated(f"user-{number}", ("dev",))
+            assert rbac.allowed(user, asked("get", "pods", "ns", name="n-7")).allowed
+            assert not rbac.allowed(user, asked("get", "pods", "ns", name="m-7")).allowed
+            rbac.allowed(user, asked("get", "services", "ns", name="n-7"))
+        assert tracemalloc.get_traced_memory()[0] < 3 * module.MOST_REMEMBERED
+    finally:
+        tracemalloc.stop()
+
+
+def test_roles_that_are_ready_for_matching_are_bounded() -> None:
+    rules = tuple(policy("get", "pods", names=f"n-{number}") for number in range(2_000))
+    roles = [role(f"r-{number}", *rules) for number in range(20)]
+    rbac = Rbac([*roles, *(binding(f"r-{number}", "User", f"user-{number}") for number in range(20))])
+    for number in range(20):
+        assert rbac.allowed(authenticated(f"user-{number}"), asked("get", "pods", "ns", name="n-7")).allowed
+        assert rbac._role_rules.size <= module.MOST_READY_WORDS
+    rbac.apply("Role", "ns", "r-19", role("r-19"))
+    assert not rbac.allowed(authenticated("user-19"), asked("get", "pods", "ns", name="n-7")).allowed
+
+
+def test_a_question_after_a_change_costs_no_more_the_more_subjects_others_have() -> None:
+    """Roles of one tenant change, and all others are asked about anew."""
+
+    def work(count: int) -> Counts:
+        subjects = tuple(Subject(kind="Group", name=f"g-{number}") for number in range(count))
+        many = RoleBinding(metadata=ObjectMeta(name="many", namespace="other"), subjects=subjects)
+        rbac = Rbac([role("r", READ), binding("r", "User", "alice"), many])
+
+        def ask() -> None:
+            rbac.apply("Role", "other", "x", role("x", READ, namespace="other"))
+            assert rbac.allowed(ALICE, asked("get", "pods", "ns")).allowed
+
+        return lines_run(ask)
+
+    assert work(2000) == work(1000)
+
+
+@pytest.mark.parametrize("rules", [(), (READ,), None], ids=["no-rules", "rules", "no-role"])
+def test_bindings_count_for_something_whatever_they_give(rules: tuple[PolicyRule, ...] | None) -> None:
+    """They can be made without end, too, and each question goes through them."""
+    given = [] if rules is None else [role("r", *rules)]
+
+    def bound(number: int) -> Stored:
+        return RoleBinding(
+            metadata=ObjectMeta(name=f"b-{number}", namespace="ns"),
+            role_ref=RoleRef(kind="Role", name="r"),
+            subjects=(Subject(kind="Group", name="dev"),),
+        )
+
+    most = module.MOST_WORDS // LEAST_WORDS
+    rbac = Rbac([*given, *(bound(number) for number in range(3 * most))])
+    counted = lines_run(lambda: rbac.allowed(ALICE, asked("get", "pods", "ns")))
+    assert max(counted.values()) <= 2 * most
+    reason = rbac.allowed(ALICE, asked("delete", "pods", "ns")).reason
+    assert f"rules of alice beyond {module.MOST_WORDS} words do not count, from binding ns/b-" in reason
+
+
+def test_a_group_is_found_as_long_as_any_namespace_has_it() -> None:
+    rbac = Rbac([cluster_role("c", READ), binding("c", "Group", "dev", ref="ClusterRole")])
+    rbac.apply("ClusterRoleBinding", "", "bind-c", cluster_binding("c", "Group", "dev"))
+    rbac.apply("RoleBinding", "ns", "bind-c", None)
+    assert rbac.allowed(ALICE, asked("get", "pods")).allowed
+    rbac.apply("ClusterRoleBinding", "", "bind-c", None)
+    assert not rbac.allowed(ALICE, asked("get", "pods")).allowed
+    assert not rbac._bound_groups
+    rbac.apply("RoleBinding", "ns", "bind-c", binding("c", "Group", "dev", ref="ClusterRole"))
+    assert rbac.allowed(ALICE, asked("get", "pods", "ns")).allowed
 
 
 @pytest.mark.parametrize(
