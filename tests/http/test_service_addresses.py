@@ -71,6 +71,15 @@ def test_services_without_an_address(server: LiveServer, namespace: str) -> None
     assert "clusterIP" not in server.request("PATCH", path, back, merge).json["spec"]
 
 
+def test_a_service_has_each_node_port_once(server: LiveServer, namespace: str) -> None:
+    """Those that are asked for and those that are chosen: another may be in between."""
+    path = f"/api/v1/namespaces/{namespace}/services?dryRun=All"
+    asked = [{"name": f"p{n}", "port": n, **({"nodePort": 30_100 + n} if n % 3 else {})} for n in range(1, 1500)]
+    answer = server.request("POST", path, service("many", type="NodePort", ports=asked))
+    assert answer.code == 201, answer.body[:500]
+    assert len({port["nodePort"] for port in answer.json["spec"]["ports"]}) == len(asked)
+
+
 def test_node_ports_come_and_go_with_the_type(server: LiveServer, namespace: str) -> None:
     ports = [{"name": "t", "port": 53, "protocol": "TCP"}, {"name": "u", "port": 53, "protocol": "UDP"}]
     spec = made(server, namespace, service("n", type="NodePort", ports=ports))

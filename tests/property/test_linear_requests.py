@@ -390,7 +390,19 @@ def _nines(name: str, count: int) -> str:
     return f"{name}={'9' * count}"
 
 
-CASES = dict([*_custom(), *_definitions(), *_reviews(), *_subresources(), *_patches(), *_queries()])
+def _services() -> Iterator[tuple[str, Case]]:
+    def service(count: int, **spec: Any) -> Document:
+        ports = _named(count)
+        return {
+            "metadata": {"name": "s"},
+            "spec": {"ports": [{**one, "port": n + 1} for n, one in enumerate(ports)], **spec},
+        }
+
+    for kind in ("ClusterIP", "NodePort"):
+        yield f"ports-{kind}", Case("POST", f"{CORE}/services", partial(service, type=kind), large=2400)
+
+
+CASES = dict([*_custom(), *_definitions(), *_reviews(), *_subresources(), *_patches(), *_queries(), *_services()])
 
 
 class World:

@@ -75,16 +75,18 @@ class ServiceAddresses:
                 address = self._choose_address()
                 spec = replace(spec, cluster_ip=address, cluster_ips=(address,))
         if needs_node_ports(spec):
-            taken: dict[tuple[str, int], int] = {}
-            ports = []
+            taken: set[Place] = {(port.protocol, port.node_port) for port in spec.ports}
+            twins: dict[int, int] = {}
+            ports: list[ServicePort] = []
             for index, port in enumerate(spec.ports):
                 problems += self._port_problems(key, port.protocol, port.node_port, f"spec.ports[{index}].nodePort")
-                ports.append(self._with_node_port(port, taken))
+                ports.append(self._with_node_port(port, taken, twins))
             spec = replace(spec, ports=tuple(ports))
         if needs_health_check_port(spec):
             path = "spec.healthCheckNodePort"
             problems += self._port_problems(key, "TCP", spec.health_check_node_port, path)
-            spec = replace(spec, health_check_node_port=spec.health_check_node_port or self._choose_port("TCP"))
+            taken = {(port.protocol, port.node_port) for port in spec.ports}
+            spec = replace(spec, health_check_node_port=spec.health_check_node_port or self._choose_port("TCP", taken))
         if problems:
             raise errors.invalid(SERVICES, service.metadata.name, problems)
         return replace(service, spec=spec)
@@ -105,13 +107,17 @@ class ServiceAddresses:
         elif port and self._holders.get((protocol, port), key) != key:
             yield invalid(path, port, "provided port is already allocated")
 
-    def _with_node_port(self, port: ServicePort, taken: dict[tuple[str, int], int]) -> ServicePort:
-        """TCP and UDP of one port have the same port of nodes, if nobody says otherwise."""
+    def _with_node_port(self, port: ServicePort, taken: set[Place], twins: dict[int, int]) -> ServicePort:
+        """TCP and UDP of one port have the same port of nodes, if nobody says otherwise.
+
+        `taken` are places that the Service has itself, `twins` the ports of nodes that its ports have.
+        """
         if not port.node_port:
-            twin = next((number for (_, of), number in taken.items() if of == port.port), 0)
-            is_free = twin and (port.protocol, twin) not in self._holders
-            port = replace(port, node_port=twin if is_free else self._choose_port(port.protocol))
-        taken[port.protocol, port.port] = port.node_port
+            twin = (port.protocol, twins.get(port.port, 0))
+            is_free = twin[1] and twin not in self._holders and twin not in taken
+            port = replace(port, node_port=twin[1] if is_free else self._choose_port(port.protocol, taken))
+            taken.add((port.protocol, port.node_port))
+        twins.setdefault(port.port, port.node_port)
         return port
 
     def _choose_address(self) -> str:
@@ -123,11 +129,11 @@ class ServiceAddresses:
                 return address
         raise errors.internal("failed to allocate a serviceIP: range is full")
 
-    def _choose_port(self, protocol: str) -> int:
+    def _choose_port(self, protocol: str, taken: set[Place]) -> int:
         for _ in NODE_PORTS:
             port = NODE_PORTS[self._next_port]
             self._next_port = (self._next_port + 1) % len(NODE_PORTS)
-            if (protocol, port) not in self._holders:
+            if (protocol, port) not in self._holders and (protocol, port) not in taken:
                 return port
         raise errors.internal("failed to allocate a nodePort: range is full")
 

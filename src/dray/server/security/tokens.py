@@ -14,7 +14,7 @@ from joserfc import jwk, jwt
 from joserfc.errors import JoseError
 
 from dray.api import meta
-from dray.api.recent import Newest
+from dray.api.recent import Recent
 from dray.server.security.identity import (
     CREDENTIAL_ID,
     NODE_NAME,
@@ -33,6 +33,10 @@ ALGORITHM = "ES256"
 LEEWAY_SECONDS = 60
 MAX_TOKEN_LENGTH = 16 * 1024
 MAX_CACHED_TOKENS = 8192
+MOST_CACHED = 32 * 1024 * 1024
+"""Bytes of what is known of tokens; guessed, and rather too many."""
+_TOKEN_BYTES = 3072
+_AUDIENCE_BYTES = 64
 
 Clock = Callable[[], float]
 
@@ -95,7 +99,7 @@ class ServiceAccountTokens:
         self._header = {"alg": ALGORITHM, "kid": self._key.thumbprint()}
         self._lookup = lookup
         self._clock = clock
-        self._verified: Newest[bytes, _Verified] = Newest(MAX_CACHED_TOKENS)
+        self._verified: Recent[bytes, _Verified] = Recent(MAX_CACHED_TOKENS, MOST_CACHED)
         self.audiences = audiences or (ISSUER,)
 
     @property
@@ -132,11 +136,12 @@ class ServiceAccountTokens:
         verified = self._verified.get(digest)
         if verified is None:
             verified = self._verify_signature(token)
-            self._verified.keep(digest, verified)
+            size = _TOKEN_BYTES + len(token) + _AUDIENCE_BYTES * len(verified.claims.aud)
+            self._verified.put(digest, verified, size)
         claims = verified.claims
         now = self._clock()
         if now > claims.exp + LEEWAY_SECONDS:
-            self._verified.pop(digest, None)
+            self._verified.drop(digest)
             raise TokenError("service account token has expired")
         if now + LEEWAY_SECONDS < claims.nbf:
             raise TokenError("service account token is not valid yet")

@@ -3,6 +3,7 @@ from __future__ import annotations
 import base64
 import datetime as dt
 import json
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from joserfc import jwk, jwt
 
 from dray.api.generated.core import Pod, ServiceAccount
 from dray.api.meta import ObjectMeta
-from dray.api.recent import Newest
+from dray.api.recent import Recent
 from dray.api.times import Time
 from dray.server.security import tokens as module
 from dray.server.security.certificates import create_private_key
@@ -194,7 +195,7 @@ def test_huge_tokens_are_refused_at_once(tokens: ServiceAccountTokens) -> None:
 def test_the_signature_is_verified_once_and_the_cache_is_bounded(
     tokens: ServiceAccountTokens, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tokens, "_verified", Newest(2))
+    monkeypatch.setattr(tokens, "_verified", Recent(2, module.MOST_CACHED))
     verified: list[str] = []
     decode = jwt.decode
 
@@ -204,6 +205,24 @@ def test_the_signature_is_verified_once_and_the_cache_is_bounded(
 
     monkeypatch.setattr(jwt, "decode", counted)
     first, second, third = (sign(tokens) for _ in range(3))
-    for token in (first, first, second, first, third, third, first):
+    for token in (first, first, second, first, third, third, first, second):
         tokens.verify(token)
-    assert verified == [first, second, third, first]
+    assert verified == [first, second, third, second]
+
+
+def test_what_is_known_of_tokens_is_bounded_in_bytes(
+    tokens: ServiceAccountTokens, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A token of 15 KB has room for thousands of audiences, and whoever has an account may have many of them."""
+    monkeypatch.setattr(module, "MOST_CACHED", 2 * 1024 * 1024)
+    monkeypatch.setattr(tokens, "_verified", Recent(module.MAX_CACHED_TOKENS, module.MOST_CACHED))
+    audiences = (module.ISSUER, *(f"{number:x}" for number in range(300, 2000)))
+    signed = [sign(tokens, audiences=audiences) for _ in range(60)]
+    tokens.verify(signed[0])
+    tracemalloc.start()
+    try:
+        for token in signed:
+            tokens.verify(token)
+        assert tracemalloc.get_traced_memory()[0] < 2 * module.MOST_CACHED
+    finally:
+        tracemalloc.stop()
