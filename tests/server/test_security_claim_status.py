@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from dray.api.registry import by_kind
+from dray.api.resource.claim import FINALIZER
 from dray.api.status import ApiError
 from dray.client.interface import PatchFormat
 from dray.server.local import LocalClient
@@ -94,6 +95,35 @@ async def test_components_bind() -> None:
 
 ASSOCIATED = 'cannot associated-node:patch resource "resourceclaims/driver" in API group .* in the namespace "default"'
 ARBITRARY = 'cannot arbitrary-node:patch resource "resourceclaims/driver" in API group .* in the namespace "default"'
+
+
+async def test_whoever_writes_claims_does_not_free_devices_that_are_in_use() -> None:
+    """Nor does the owner of the pod that has them: the next claim would get them, and the pod would still be there."""
+    async with server_with_claim() as (server, admin):
+        await admin.create(role("writer", rule("update patch delete", "resourceclaims", RESOURCE)))
+        await admin.create(binding("writer", "writer", DRIVER_USER))
+        client = server.client(driver())
+
+        async def free(client: LocalClient) -> None:
+            await client.patch(CLAIMS, "default", "c", {"metadata": {"finalizers": None}})
+
+        held = {"metadata": {"finalizers": [FINALIZER, "example.com/other"]}}
+        await admin.patch(CLAIMS, "default", "c", held)
+        await free(client)  # nothing is given to it
+        await admin.patch(CLAIMS, "default", "c", held)
+        await write(admin, allocation=ALLOCATION)
+        await free(client)  # nobody uses it
+        await admin.patch(CLAIMS, "default", "c", held)
+        await write(admin, reservedFor=[{"resource": "pods", "name": "p", "uid": "u"}])
+        why = "pods p uses the claim: delete that first, or have patch on resourceclaims/binding"
+        await denied(free(client), "metadata.finalizers", why)
+        await client.patch(CLAIMS, "default", "c", {"metadata": {"finalizers": [FINALIZER]}})
+        await client.delete(CLAIMS, "default", "c")
+        await denied(free(client), "metadata.finalizers", why)
+        await grant(admin, "bind", "patch", "binding")
+        await free(client)
+        with pytest.raises(ApiError, match="not found"):
+            await admin.get(CLAIMS, "default", "c")
 
 
 async def test_status_alone_writes_no_devices() -> None:

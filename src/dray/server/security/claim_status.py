@@ -7,6 +7,9 @@ asked for besides it, say what may be written:
     devices                   on `resourceclaims/driver`, by name of each driver whose entries change:
                               `associated-node:VERB` for a ServiceAccount whose token names the node that the claim is
                               allocated for, `arbitrary-node:VERB` for everybody else, and for any claim
+
+Whoever may write claims, but not free their devices, may not do that by taking away what keeps a claim that is in use:
+once it is gone, its devices are given to others, and its pods still have them.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from dray.api.field import FieldError
 from dray.api.registry import RESOURCE_GROUP
 from dray.api.resource import AllocatedDeviceStatus, ResourceClaim, ResourceClaimStatus
 from dray.api.resource.allocated_node import allocated_node
+from dray.api.resource.claim import FINALIZER
 from dray.server.security.authorization import Attributes, Decision, forbidden
 from dray.server.security.driver_restriction import ARBITRARY_NODE
 from dray.server.security.identity import Identity, bound_node
@@ -62,13 +66,36 @@ def _binding_problems(
 ) -> list[FieldError]:
     if new.allocation == old.allocation and new.reserved_for == old.reserved_for:
         return []
-    wanted = Attributes(verb, RESOURCE_GROUP, _CLAIMS, "binding")
-    decision = authorize(identity, wanted)
-    if decision.allowed:
+    denial = _may_not_bind(identity, verb, authorize)
+    if not denial:
         return []
-    denial = forbidden(identity, wanted, decision)
     detail = f"changing allocation or reservedFor needs {verb} on resourceclaims/binding: {denial}"
     return [field.forbidden("status.allocation", detail)]
+
+
+def protection_problems(
+    identity: Identity, verb: str, old: ResourceClaim, new: ResourceClaim, authorize: Authorize
+) -> list[FieldError]:
+    """What of a write to a claim frees devices that are in use, without the right to; empty if nothing does."""
+    had = old.metadata.finalizers
+    if FINALIZER not in had or FINALIZER in new.metadata.finalizers:
+        return []
+    users = old.status.reserved_for
+    if old.status.allocation is None or not users:
+        return []
+    denial = _may_not_bind(identity, verb, authorize)
+    if not denial:
+        return []
+    user = f"{users[0].resource} {users[0].name}"
+    detail = f"{user} uses the claim: delete that first, or have {verb} on resourceclaims/binding: {denial}"
+    return [field.forbidden("metadata.finalizers", detail)]
+
+
+def _may_not_bind(identity: Identity, verb: str, authorize: Authorize) -> str:
+    """Why somebody may not say what claims have; empty if they may."""
+    wanted = Attributes(verb, RESOURCE_GROUP, _CLAIMS, "binding")
+    decision = authorize(identity, wanted)
+    return "" if decision.allowed else str(forbidden(identity, wanted, decision))
 
 
 def _changed_drivers(old: ResourceClaimStatus, new: ResourceClaimStatus) -> list[str]:
