@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import collections
 import contextlib
 import socket
 import ssl
@@ -15,7 +16,8 @@ import pytest
 
 from dray.process.http import Answer, door
 from dray.process.http.connection import Connection
-from dray.process.http.reading_turns import AT_ONCE, DIRECTLY
+from dray.process.http.turns import AT_ONCE, DIRECTLY
+from dray.process.http.writing import PIECE_BYTES, PIECES
 from dray.server.instance import Instance
 from dray.server.observers.handling import Handling, SilentObserver
 from dray.server.security.identity import MASTERS, authenticated
@@ -300,6 +302,42 @@ def test_who_takes_all_places_with_watches_leaves_one_to_whoever_comes(
                 one.sendall(_request(ANN, "GET", "/version", b""))
                 assert one.recv(12) == b"HTTP/1.1 200"
                 one.recv(4096)
+
+
+@pytest.mark.parametrize("query", ["?watch=1&resourceVersion=%d", "?watch=1", ""], ids=["news", "watches", "lists"])
+def test_what_many_are_told_at_once_is_written_a_few_at_a_time(
+    query: str, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever has many watches hears of each change as often, and of a large object that is much to write each time."""
+    for number in range(4):
+        made = {"metadata": {"name": f"large-{number}"}, "data": {"a": "x" * 200_000}}
+        assert world.server.request("POST", MAPS, made).code == 201
+    if "%d" in query:
+        query %= int(world.server.request("GET", f"{MAPS}?limit=1").json["metadata"]["resourceVersion"])
+    in_a_turn: collections.Counter[int] = collections.Counter()
+    write = Connection._write
+
+    def counted(self: Connection, data: bytes | memoryview) -> None:
+        in_a_turn[world.turns.count] += len(data)
+        write(self, data)
+
+    with contextlib.ExitStack() as stack:
+        told = [
+            stack.enter_context(world.server.tls.wrap_socket(_connect(world), server_hostname=world.server.host))
+            for _ in range(30)
+        ]
+        monkeypatch.setattr(Connection, "_write", counted)
+        with world.standing_still():
+            for one in told:
+                one.sendall(_request(world.server.token, "GET", f"{MAPS}{query}", b""))
+        if "resourceVersion" in query:
+            for one in told:
+                assert one.recv(12) == b"HTTP/1.1 200"
+            merge = "application/merge-patch+json"
+            patched = world.server.request("PATCH", f"{MAPS}/large-1", {"data": {"b": "c"}}, merge)
+            assert patched.code == 200
+        eventually(lambda: sum(in_a_turn.values()) > 30 * 200_000)
+    assert max(in_a_turn.values()) < 3 * PIECES * PIECE_BYTES
 
 
 def test_the_selectors_of_watches_are_bounded_for_each_user(shared: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -65,8 +65,6 @@ class Connection(Writing, asyncio.Protocol):
         self._repeated: RepeatedHead | None = None
         self._upgrades = False
         self._raw = b""
-        self.owner = ""
-        """Whose requests come, as far as is known: whoever sent the last one; before it, an address."""
         self._rest: deque[bytes | memoryview] = deque()
         """What has come and is not yet given to the parser; no more than another piece is read meanwhile."""
         self._is_paused = False

@@ -13,7 +13,7 @@ from dray.process.http.door import Door
 from dray.process.http.held_bodies import HeldBodies
 from dray.process.http.messages import Answer, Limits, Listener, Request, Response
 from dray.process.http.places import Places
-from dray.process.http.reading_turns import ReadingTurns
+from dray.process.http.turns import Turns
 
 Application = Callable[[Request], Awaitable[Answer]]
 Admission = Callable[[Request], Response | None]
@@ -47,7 +47,7 @@ class Server:
         self.limits = limits or Limits()
         self.bodies = HeldBodies(self.limits)
         self.loop = asyncio.get_running_loop()
-        self.reading = ReadingTurns(self.loop)
+        self.reading = Turns(self.loop)
         self.leaving = False
         """Answers end their connections, so that clients go elsewhere."""
         self.stopping = False

@@ -5,11 +5,19 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator
+from typing import Final
 
 from dray.process.http.messages import LongResponse, Response, Stream, head_bytes
+from dray.process.http.turns import SharedTurns
 
 SLICE = 256 * 1024
 """So much of a large answer is written before looking whether the client reads."""
+PIECES: Final = 64
+PIECE_BYTES: Final = 16 * 1024
+"""To encrypt and write this much, or anything smaller, takes about 25 microseconds. A turn of the loop has `PIECES`."""
+
+turns: Final = SharedTurns(PIECES, PIECE_BYTES)
+"""Whose part of something long, or whose news, is written next."""
 
 log = logging.getLogger(__name__)
 
@@ -24,6 +32,8 @@ class Writing:
         self._writable = asyncio.Event()
         self._writable.set()
         self._closing = False
+        self.owner = ""
+        """Whose requests come, as far as is known: whoever sent the last one; before it, an address."""
 
     def _write(self, data: bytes | memoryview) -> None:
         if self._transport is not None and not self._transport.is_closing():
@@ -52,15 +62,15 @@ class Writing:
             await self._is_read()
 
     async def _send_parts(self, response: Response, parts: AsyncIterator[bytes], close: bool, *, chunked: bool) -> None:
-        """Writes parts as they are made, with a turn for others after each."""
+        """Writes parts as they are made, each when it is its turn."""
         framing = "Transfer-Encoding: chunked" if chunked else "Connection: close"
         self._write(head_bytes(response.code, response.content_type, response.headers, framing, close and chunked))
         try:
             async for part in parts:
+                await turns.next(self.owner, len(part))
                 await self._write_chunk(part, chunked)
                 if self._closing:
                     return
-                await asyncio.sleep(0)
             self._write(b"0\r\n\r\n" if chunked else b"")
         except Exception:
             log.exception("an answer broke off")
@@ -108,13 +118,14 @@ class Writing:
             await self._is_read()
 
     async def _write_slices(self, data: bytes) -> bool:
-        """Writes something large, with a turn for others after each slice; False if the client does not read it."""
+        """Writes something large, each slice when it is its turn; False if the client does not read it."""
         view = memoryview(data)
         for start in range(0, len(view), SLICE):
-            self._write(view[start : start + SLICE])
+            part = view[start : start + SLICE]
+            await turns.next(self.owner, len(part))
+            self._write(part)
             if not self._writable.is_set() and not await self._is_read():
                 return False
-            await asyncio.sleep(0)
         return True
 
     async def _is_read(self) -> bool:

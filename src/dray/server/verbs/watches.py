@@ -8,7 +8,9 @@ from typing import Protocol
 
 from dray.api import codec
 from dray.api.meta import Object, ObjectMeta
+from dray.api.tenants import tenant
 from dray.api.wire import MEDIA_TYPE
+from dray.process.http.writing import turns
 from dray.server import errors
 from dray.server.beside import LARGE, MANY
 from dray.server.bodies.options import ListOptions
@@ -131,13 +133,17 @@ class Watch:
             if route.kind.converts and self._engine.conversions is not None:
                 some = await self._engine.conversions.records(route.kind, some)
             are_many = len(records) > self._at_once
+            await self._turn(sum(map(_size, some)))
             count, chunk = await self._engine.beside(self._call, self._added, some) if are_many else self._added(some)
             if count:
                 self._sent(count)
                 yield chunk
-            await asyncio.sleep(0)  # others have their turn
         if self._options.send_initial_events and self._options.bookmarks:
             yield self._frame(b"BOOKMARK", self._bookmark(listing.revision, {INITIAL_EVENTS_END: "true"}))
+
+    async def _turn(self, size: int) -> None:
+        """Waits until this watch is next: many hear of the same change, and each has it put into words."""
+        await turns.next(tenant(self._call.caller.user), size)
 
     def _added(self, records: list[Record]) -> tuple[int, bytes]:
         """How many of some records the client should see, and the events that tell of them."""
@@ -155,6 +161,7 @@ class Watch:
                 yield self._error(errors.expired(str(error)))
                 return
             for some in portions(events, _size_of_event) if len(events) > 1 else (events,):
+                await self._turn(sum(map(_size_of_event, some)))
                 lines = await self._told(some)
                 if lines:
                     self._sent(len(lines))
