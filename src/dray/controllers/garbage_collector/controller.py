@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from msgspec.structs import replace
 
 from dray.api import codec
-from dray.api.meta import DeleteOptions, Object, OwnerReference, Preconditions
+from dray.api.meta import DeleteOptions, Object, ObjectMeta, OwnerReference, Preconditions
 from dray.api.recent import Newest
 from dray.api.registry import Kind, UnknownKind, by_kind, kinds
 from dray.api.status import ApiError
+from dray.api.text_memory import LONGEST, text_length
 from dray.api.well_known import FOREGROUND_DELETION
 from dray.client import Informer
 from dray.controllers.context import Context
@@ -35,12 +36,26 @@ from dray.controllers.queue_controller import QueueController
 
 WORKERS = 20
 MAX_ABSENT = 10_000
-LONGEST_UID = 64
-"""Of those that are remembered. A server's have 36 letters; references may have any."""
 LOOK_AGAIN = 30.0
 NEEDED_VERBS = {"delete", "list", "watch", "patch"}
 IGNORED = {"events", "events.events.k8s.io"}
 """They come by the thousand, go by age and own nothing."""
+
+
+class _Place(NamedTuple):
+    """An owner, and where objects look for it: what is not in one namespace may well be in another."""
+
+    group: str
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+
+    @classmethod
+    def of(cls, reference: OwnerReference, namespace: str) -> _Place:
+        """Where a reference leads, from a namespace, or (empty) if its owner is in none."""
+        group = reference.api_version.rpartition("/")[0]
+        return cls(group, reference.kind, namespace, reference.name, reference.uid)
 
 
 class GarbageCollector(QueueController[Item]):
@@ -52,7 +67,7 @@ class GarbageCollector(QueueController[Item]):
         super().__init__(context, workers=WORKERS)
         self._graph = Graph()
         self._known: dict[Kind, Informer[Object]] = {}
-        self._absent: Newest[str, None] = Newest(MAX_ABSENT)
+        self._absent: Newest[_Place, None] = Newest(MAX_ABSENT)
         self._custom = CustomKinds(context.informers, added=self._follow_custom, removed=self._forget)
         self._recorder = context.recorder(self.name)
         self._started = False
@@ -131,8 +146,10 @@ class GarbageCollector(QueueController[Item]):
                 self.queue.add(Item.of(kind, new))
         if new is None:
             assert old is not None
-            self._note_absent(old.metadata.uid)
-            for dependent in self._graph.dependents(old.metadata.uid):
+            self._note_absent(
+                _Place(kind.group, kind.kind, old.metadata.namespace, old.metadata.name, old.metadata.uid)
+            )
+            for dependent in self._graph.dependents(old.metadata):
                 self.queue.add(dependent)
         elif new.metadata.deletion_timestamp is not None and _is_ours(new.metadata.finalizers):
             self.queue.add(Item.of(kind, new))
@@ -163,9 +180,13 @@ class GarbageCollector(QueueController[Item]):
         owner = informer.get(obj.metadata.namespace if kind.namespaced else "", reference.name)
         return owner if owner is not None and owner.metadata.uid == reference.uid else None
 
-    def _note_absent(self, uid: str) -> None:
-        if len(uid) <= LONGEST_UID:
-            self._absent.keep(uid, None)
+    def _note_absent(self, place: _Place) -> None:
+        if text_length(place) <= LONGEST:
+            self._absent.keep(place, None)
+
+    def _is_absent(self, obj: Object, reference: OwnerReference) -> bool:
+        """Whether an owner is known to be gone from where the object would have it."""
+        return any(_Place.of(reference, namespace) in self._absent for namespace in ("", obj.metadata.namespace))
 
     # Plans
 
@@ -179,23 +200,22 @@ class GarbageCollector(QueueController[Item]):
         instructions = plan(
             meta,
             owners,
-            has_dependents=bool(self._graph.dependents(meta.uid)),
-            is_blocked=self._graph.blocks(meta.uid),
-            is_in_circle=Owner.WAITING in owners.values()
-            and self._graph.is_in_circle(key, meta.uid, self._waiting_uid),
+            has_dependents=bool(self._graph.dependents(meta)),
+            is_blocked=self._graph.blocks(meta),
+            is_in_circle=Owner.WAITING in owners.values() and self._graph.is_in_circle(key, meta, self._waiting),
         )
         for instruction in instructions:
             await self._carry_out(instruction, key, obj)
         return LOOK_AGAIN if any(self._is_only_heard_of(obj, one) for one in meta.owner_references) else None
 
-    def _waiting_uid(self, item: Item) -> str:
-        """The uid of an object that waits for its dependents; empty if it does not wait, or is gone."""
+    def _waiting(self, item: Item) -> ObjectMeta | None:
+        """What is known of an object that waits for its dependents; None if it does not wait, or is gone."""
         obj = self._seen(item)
-        return obj.metadata.uid if obj is not None and is_waiting(obj.metadata) else ""
+        return obj.metadata if obj is not None and is_waiting(obj.metadata) else None
 
     def _is_only_heard_of(self, obj: Object, reference: OwnerReference) -> bool:
         """Whether the server has an owner that was not seen here yet: if it goes before it is, nobody says so."""
-        if reference.uid in self._absent or self._known_owner(obj, reference) is not None:
+        if self._is_absent(obj, reference) or self._known_owner(obj, reference) is not None:
             return False
         try:
             return self._kind_of(reference) in self._known
@@ -207,7 +227,7 @@ class GarbageCollector(QueueController[Item]):
         known = self._known_owner(obj, reference)
         if known is not None:
             return Owner.WAITING if is_waiting(known.metadata) else Owner.PRESENT
-        if reference.uid in self._absent:
+        if self._is_absent(obj, reference):
             return Owner.ABSENT
         try:
             kind = self._kind_of(reference)
@@ -218,15 +238,16 @@ class GarbageCollector(QueueController[Item]):
             message = f"{why} does not exist in namespace {obj.metadata.namespace!r}: {item} belongs to no namespace"
             await self._recorder.warning(obj, "OwnerRefInvalidNamespace", message)
             return Owner.PRESENT
+        namespace = obj.metadata.namespace if kind.namespaced else ""
         try:
-            found = await self._client.get(kind, obj.metadata.namespace if kind.namespaced else "", reference.name)
+            found = await self._client.get(kind, namespace, reference.name)
         except ApiError as error:
             if error.code != 404:
                 raise
         else:
             if found.metadata.uid == reference.uid:
                 return Owner.WAITING if is_waiting(found.metadata) else Owner.PRESENT
-        self._note_absent(reference.uid)
+        self._note_absent(_Place.of(reference, namespace))
         return Owner.ABSENT
 
     async def _carry_out(self, instruction: Instruction, item: Item, obj: Object) -> None:
@@ -244,12 +265,12 @@ class GarbageCollector(QueueController[Item]):
                 references = [replace(one, block_owner_deletion=False) for one in obj.metadata.owner_references]
                 await self._patch_metadata(item, obj, {"ownerReferences": codec.to_builtins(references)})
             case VisitDependents():
-                for dependent in self._graph.dependents(obj.metadata.uid):
-                    if not self._waiting_uid(dependent):
+                for dependent in self._graph.dependents(obj.metadata):
+                    if self._waiting(dependent) is None:
                         self.queue.add(dependent)
 
     async def _release_dependents(self, owner: Object) -> None:
-        for item in self._graph.dependents(owner.metadata.uid):
+        for item in self._graph.dependents(owner.metadata):
             dependent = self._seen(item)
             if dependent is not None:
                 await self._disown(item, dependent, frozenset((owner.metadata.uid,)))
