@@ -138,7 +138,6 @@ def make_history(count: int, hours: float, pods: int) -> History:
         work=tuple(work),
         seen=(),
         seen_first=0,
-        gaps=(),
         problems=(),
     )
 

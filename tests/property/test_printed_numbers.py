@@ -24,7 +24,7 @@ from dray.live.counted_devices import CountedDevices
 from dray.live.device_metrics import DeviceMetrics
 from dray.prose.wording import count
 from dray.snapshot import Snapshot
-from dray.views.fleet import rows_of, words_of
+from dray.views.fleet import look_at, words_of
 from dray.views.fleet import totals as fleet_totals
 from dray.what_if.taint_preview import preview_rules
 from snapshot_objects import node, pod, rule
@@ -135,7 +135,7 @@ def check_rest_of_get(snapshot: Snapshot, pods: int, *, leave: bool) -> None:
 
 def check_page_and_devices(snapshot: Snapshot, devices: list[Counted]) -> None:
     """The page, and the table of devices, count what they show."""
-    rows = rows_of(snapshot)
+    rows = list(look_at(snapshot).rows.values())
     shown = fleet_totals(rows)
     states = list(snapshot.device_states())
     assert (shown.devices, shown.held) == (len(devices), sum(one.held for one in devices))

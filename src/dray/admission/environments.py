@@ -100,7 +100,7 @@ Offers = frozenset[str]
 
 def environment(
     offers: Offers,
-    variables: Mapping[str, Type] | None = None,
+    variables: Mapping[str, Type] | None,
     *,
     object_type: Type = DYN,
     params_type: Type = DYN,

@@ -77,7 +77,7 @@ class MutatingPolicy:
         ]
         self.is_compiled = True
 
-    def is_met(self, given: Given, params: Any, budget: cel.Budget = cel.NOW) -> bool:
+    def is_met(self, given: Given, params: Any, budget: cel.Budget) -> bool:
         """Whether the conditions hold. Raises ConditionsFailed, Postponed, or what `budget` raises."""
         return self._conditions is None or self._conditions.hold(given, params, budget)
 

@@ -59,7 +59,7 @@ def json_of(value: Any) -> Any:
     raise ValueError(f"a value of type {value.__class__.__name__} cannot be written")
 
 
-def type_faults(value: Any, path: str = "Object") -> Iterator[str]:
+def type_faults(value: Any, path: str) -> Iterator[str]:
     """Structs that stand where another struct belongs: `Object.metadata{}` as the `spec` of an `Object{}`."""
     if isinstance(value, StructValue):
         if value.type_name != path:

@@ -85,7 +85,7 @@ def find_fault(
     inventory: Inventory,
     shape: Shape,
     claims: Sequence[ResourceClaim],
-    options: Options = _DEFAULTS,
+    options: Options,
     suits: Callable[[str], bool] = _any_node,
 ) -> Failed | None:
     """Whether a selector or capacity of the claims fails on a node that suits: then they get nothing on others either.

@@ -98,7 +98,7 @@ class _Builder:
             result=result,
         )
 
-    def bind(self, name: str, value: Node, result: Node, step: Node | None = None) -> Comprehension:
+    def bind(self, name: str, value: Node, result: Node) -> Comprehension:
         return Comprehension(
             self._factory.new_id(),
             self._offset,
@@ -107,7 +107,7 @@ class _Builder:
             accu_var=name,
             accu_init=value,
             condition=self.literal(False, types.BOOL),
-            step=step or self.ident(name),
+            step=self.ident(name),
             result=result,
         )
 

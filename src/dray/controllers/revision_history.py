@@ -105,7 +105,7 @@ def make(owner: Object, template: PodTemplateSpec, number: int, collisions: int)
 
 
 def surplus(
-    old: Sequence[ControllerRevision], limit: int | None, live: Collection[str] = ()
+    old: Sequence[ControllerRevision], limit: int | None, live: Collection[str]
 ) -> tuple[ControllerRevision, ...]:
     """The oldest revisions beyond a limit; those that pods still have, by hash or by name, stay."""
     number = len(old) - (HISTORY if limit is None else limit)

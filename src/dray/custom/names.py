@@ -103,9 +103,9 @@ def with_stored_version(definition: CustomResourceDefinition) -> CustomResourceD
     return replace(definition, status=replace(definition.status, stored_versions=(*stored, *missing)))
 
 
-def terminating(reason: str, message: str, now: Time, *, is_so: bool = True) -> CustomResourceDefinitionCondition:
+def terminating(reason: str, message: str, now: Time) -> CustomResourceDefinitionCondition:
     """The condition that tells how the deletion of the objects goes."""
-    return _condition(TERMINATING, is_so, reason, message, now)
+    return _condition(TERMINATING, True, reason, message, now)
 
 
 def _condition(type_: str, is_so: bool, reason: str, message: str, now: Time) -> CustomResourceDefinitionCondition:

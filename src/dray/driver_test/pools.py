@@ -61,7 +61,7 @@ def generation_problems(changes: Iterable[SliceChange], tampered: Collection[str
     return problems
 
 
-def kept_generations(changes: Iterable[SliceChange], tampered: Collection[str] = ()) -> list[str]:
+def kept_generations(changes: Iterable[SliceChange], tampered: Collection[str]) -> list[str]:
     """The changes of devices or counters that kept the generation of the pool."""
     return [
         f"slice {new.metadata.name} got other devices or counters, but pool {new.spec.pool.name} kept its generation"

@@ -244,7 +244,7 @@ class Stage:
 
 
 @contextlib.asynccontextmanager
-async def own_stage(serve: Serve, node: str = "test-node") -> AsyncIterator[Stage]:
+async def own_stage(serve: Serve, node: str) -> AsyncIterator[Stage]:
     """A cluster of the trial's own: an API server in this process, in a directory that goes away at the end."""
     root = Path(tempfile.mkdtemp(prefix="dray-dt-"))  # short: sockets have names of at most 107 bytes
     plugins = root / "plugins"

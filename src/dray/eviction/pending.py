@@ -25,7 +25,7 @@ class Pending(OrderedDict[T, None]):
         """Not this one, if it is there."""
         self.pop(thing, None)
 
-    def take(self, limit: int | None = None) -> list[T]:
+    def take(self, limit: int | None) -> list[T]:
         """Takes the first few, or all."""
         count = len(self) if limit is None else min(limit, len(self))
         return [self.popitem(last=False)[0] for _ in range(count)]

@@ -68,11 +68,11 @@ class Limit(msgspec.Struct, frozen=True):
         share = 0 if self.percent is None else round(self.percent * 1000) * of // 100_000
         return max(self.count or 0, share, nodes_worth if self.node else 0)
 
-    def missing(self, of: int, nodes_worth: int = 0) -> int | None:
+    def missing(self, of: int, nodes_worth: int) -> int | None:
         """How many of so many may be gone and not replaced; None if that is nobody's concern."""
         return max(FEW, of // 10, nodes_worth) if self.spare else None
 
-    def at_once(self, of: int, nodes_worth: int = 0) -> int:
+    def at_once(self, of: int, nodes_worth: int) -> int:
         """How many may leave if nobody has left yet."""
         missing = self.missing(of, nodes_worth)
         in_all = self.pods(of, nodes_worth)

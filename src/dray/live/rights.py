@@ -42,7 +42,7 @@ async def may(client: Client, verb: str, kind: Kind, namespace: str = "") -> boo
     return (await client.create(review)).status.allowed
 
 
-async def find_sights(client: Client, kinds: Iterable[Kind], namespace: str = "") -> tuple[Sight, ...]:
+async def find_sights(client: Client, kinds: Iterable[Kind], namespace: str) -> tuple[Sight, ...]:
     """What the client's user may list and watch of each kind; namespaced ones in `namespace` if not everywhere."""
     return tuple(await asyncio.gather(*(_sight(client, kind, namespace) for kind in kinds)))
 

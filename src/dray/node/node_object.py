@@ -58,7 +58,7 @@ class Serving(msgspec.Struct, frozen=True):
     fingerprint: str
 
 
-def new_node(name: str, address: str, runtime: str, now: Time, serving: Serving | None = None) -> Node:
+def new_node(name: str, address: str, runtime: str, now: Time, serving: Serving | None) -> Node:
     """The node as it registers for the first time."""
     architecture = _ARCHITECTURES.get(platform.machine(), platform.machine())
     labels = {
@@ -71,7 +71,7 @@ def new_node(name: str, address: str, runtime: str, now: Time, serving: Serving 
     return with_status(node, address, runtime, now, serving)
 
 
-def with_status(node: Node, address: str, runtime: str, now: Time, serving: Serving | None = None) -> Node:
+def with_status(node: Node, address: str, runtime: str, now: Time, serving: Serving | None) -> Node:
     """The node with all that the agent reports; everything else in its status stays."""
     capacity = _capacity()
     status = replace(

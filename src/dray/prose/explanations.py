@@ -35,7 +35,7 @@ class Style(msgspec.Struct, frozen=True):
     """Tries what would help; without it nothing is said to."""
 
 
-def tell(report: Explanation, style: Style = Style()) -> str:  # noqa: B008 - immutable
+def tell(report: Explanation, style: Style) -> str:
     """The explanation of claims as text."""
     if report.error:
         return wrap(f"Nothing can be decided: {report.error}", style.width)

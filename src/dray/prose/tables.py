@@ -23,7 +23,7 @@ _LEAST_LAST = 16
 """The last column is not made narrower than this, however narrow the terminal."""
 
 
-def lay_out(rows: Sequence[Sequence[str]], width: int | None = None) -> list[str]:
+def lay_out(rows: Sequence[Sequence[str]], width: int | None) -> list[str]:
     """Rows of cells (the header first) as lines. Without a width nothing wraps and nothing is cut."""
     *sizes, last = (max(len(row[column]) for row in rows) for column in range(len(rows[0])))
     if width is not None:

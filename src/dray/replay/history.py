@@ -51,7 +51,6 @@ class History(msgspec.Struct, frozen=True, kw_only=True):
     """Everything as it was recorded, decisions included."""
     seen_first: int
     """How many of these say what was there at the start."""
-    gaps: tuple[Gap, ...]
     problems: tuple[str, ...]
 
 
@@ -95,7 +94,6 @@ def read_history(recording: Recording) -> History:
         work=tuple(find_work(stories, start)),
         seen=tuple(seen),
         seen_first=seen_first,
-        gaps=tuple(entry for entry in recording.entries if isinstance(entry, Gap)),
         problems=tuple(recording.problems),
     )
 

@@ -81,7 +81,7 @@ class Stage:
 
 
 @asynccontextmanager
-async def stage(history: History, changes: Changes, speed: float, port: int = 0) -> AsyncIterator[Stage]:
+async def stage(history: History, changes: Changes, speed: float, port: int) -> AsyncIterator[Stage]:
     """Begins to play a history. Raises OSError if it cannot listen, and SettingsError."""
     with tempfile.TemporaryDirectory(prefix="dray-replay-") as directory:
         clock = FastClock(history.start, speed)

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from dray import __version__
 from dray.api.generated.core import Node, Pod
-from dray.api.resource import DeviceTaintRule
+from dray.api.resource import DeviceClass, DeviceTaintRule
 from dray.api.times import Time
 from dray.prose.wording import count, names
 from dray.reports import bars, fleet_map
@@ -20,7 +20,7 @@ from dray.scale_up.answer import ScaleUpPlan
 from dray.snapshot import Snapshot
 from dray.tracker.view import PoolView
 from dray.views import grouping, service, waiting
-from dray.views.fleet import FleetRow, FleetRows, FleetTotals, shown_as, totals
+from dray.views.fleet import FleetRow, FleetTotals, look_at, shown_as, totals
 from dray.what_if.difference import Difference
 from dray.what_if.difference_text import Rows, headline, sections
 
@@ -38,14 +38,12 @@ class Fleet(NamedTuple):
 
 def look(snapshot: Snapshot, by: str = "", marked: Collection[str] = ()) -> Fleet:
     """The devices, grouped. Raises GroupingError."""
-    found = FleetRows()
-    with snapshot.rehearsal() as rehearsal:
-        for _ in found.refresh(rehearsal.cluster):
-            pass
-        labels = {node.metadata.name: node.metadata.labels for node in snapshot.objects(Node)}
-        group = grouping.grouper(by, labels, rehearsal.cluster.classes)
-        rows = tuple(sorted(found.rows.values(), key=lambda row: grouping.natural(row.node or row.pool)))
-        return Fleet(rows, found.views, totals(rows), tuple(fleet_map.blocks(rows, found.views, group, marked)))
+    found = look_at(snapshot)
+    labels = {node.metadata.name: node.metadata.labels for node in snapshot.objects(Node)}
+    classes = {one.metadata.name: one for one in snapshot.objects(DeviceClass)}
+    group = grouping.grouper(by, labels, classes)
+    rows = tuple(sorted(found.rows.values(), key=lambda row: grouping.natural(row.node or row.pool)))
+    return Fleet(rows, found.views, totals(rows), tuple(fleet_map.blocks(rows, found.views, group, marked)))
 
 
 def fleet_picture(fleet: Fleet, title: str = "Fleet") -> Picture:

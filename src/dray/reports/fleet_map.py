@@ -47,9 +47,7 @@ class Block(msgspec.Struct, frozen=True):
     """Positions with a frame around them."""
 
 
-def blocks(
-    rows: Iterable[FleetRow], views: dict[str, PoolView], group: Group, marked: Collection[str] = ()
-) -> list[Block]:
+def blocks(rows: Iterable[FleetRow], views: dict[str, PoolView], group: Group, marked: Collection[str]) -> list[Block]:
     """Blocks in order; `marked` are devices as `driver/pool/device`."""
     found: list[Block] = []
     for row in rows:

@@ -46,7 +46,7 @@ class Binder:
         self._client = client
         self._clock = clock
 
-    async def bind(self, pod: Pod, chosen: Chosen, observer: Observer | None = None) -> list[ResourceClaim]:
+    async def bind(self, pod: Pod, chosen: Chosen, observer: Observer | None) -> list[ResourceClaim]:
         """Stores the decision; returns the claims as they are stored then. Raises ApiError, OSError,
         DevicesNotReady, VolumesNotBound.
 

@@ -12,7 +12,7 @@ that waits, so that two of them cannot wait for each other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -30,8 +30,6 @@ from dray.scheduling.refusal import GroupShort, Refused
 
 AT_ONCE = 20
 """How many decisions are taken back at a time."""
-
-Decide = Callable[[PodInfo, tuple[str, str] | None], Chosen | Refused]
 
 
 class Together(msgspec.Struct, frozen=True):
@@ -65,13 +63,8 @@ def find_problem(cluster: Cluster, name: ObjectName) -> GroupReason | None:
     return GroupIncomplete(name.name, there, needed) if there < needed else None
 
 
-def decide_group(
-    cluster: Cluster, name: ObjectName, waiting: Sequence[PodInfo], options: Options, ask: Decide | None = None
-) -> Deciding:
-    """Nodes and devices for the waiting pods of a group, with those that it has already.
-
-    `ask` decides about one pod within a domain; the scheduler's decision, if nothing else is given.
-    """
+def decide_group(cluster: Cluster, name: ObjectName, waiting: Sequence[PodInfo], options: Options) -> Deciding:
+    """Nodes and devices for the waiting pods of a group, with those that it has already."""
     problem = find_problem(cluster, name)
     group = cluster.groups.get(name)
     if problem is not None or group is None:
@@ -84,12 +77,7 @@ def decide_group(
     if unfit is not None:
         return unfit
     yield
-    if ask is None:
-
-        def ask(pod: PodInfo, domain: tuple[str, str] | None) -> Chosen | Refused:
-            return decide(cluster, pod, options, within=domain)
-
-    attempt = _Attempt(cluster, group, waiting, ask, options)
+    attempt = _Attempt(cluster, group, waiting, options)
     best: Refused | None = None
     answer: Together | Refused
     with cluster.nominations.left_out(waiting):  # they are decided on together: none keeps a place from another
@@ -177,15 +165,12 @@ def _domains(cluster: Cluster, name: ObjectName, key: str) -> list[tuple[str, st
 class _Attempt:
     """Tries to place the waiting pods of one group, in a domain or anywhere."""
 
-    def __init__(
-        self, cluster: Cluster, group: PodGroup, waiting: Sequence[PodInfo], ask: Decide, options: Options
-    ) -> None:
+    def __init__(self, cluster: Cluster, group: PodGroup, waiting: Sequence[PodInfo], options: Options) -> None:
         self._cluster = cluster
         self._options = options
         self._name = ObjectName.of(group)
         self._waiting = waiting
         self._needed = min_count(group)
-        self._ask = ask
 
     def run(self, domain: tuple[str, str] | None) -> Deciding:
         """Enough of the pods, or what stopped the first that does not fit. All is taken back in the end."""
@@ -200,7 +185,7 @@ class _Attempt:
                 # Nothing was freed since, so what did not fit before does not fit now.
                 answer: Chosen | Refused | None = refused.get(alike) if alike is not None else None
                 if answer is None:
-                    answer = refuse_at_once(pod) or self._ask(pod, domain)
+                    answer = refuse_at_once(pod) or decide(self._cluster, pod, self._options, within=domain)
                 if isinstance(answer, Chosen):
                     work.add(pod, answer)
                     chosen.append((pod, answer))

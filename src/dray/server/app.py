@@ -184,7 +184,7 @@ class App:
         except ApiError as error:
             answer = failure(error)
         except Closed:
-            answer = failure(errors.unavailable("the server is shutting down"))
+            answer = failure(errors.shutting_down())
         except Exception as error:
             answer = self._unexpected(handling, error)
         finally:

@@ -130,7 +130,7 @@ def expired(message: str) -> ApiError:
     return ApiError(410, "Expired", message)
 
 
-def too_many_requests(message: str, retry_after: int = 1, cause: StatusCause | None = None) -> ApiError:
+def too_many_requests(message: str, retry_after: int, cause: StatusCause | None = None) -> ApiError:
     """Try again later."""
     details = StatusDetails(retry_after_seconds=retry_after, causes=(cause,) if cause else ())
     return ApiError(429, "TooManyRequests", message, details)
@@ -170,6 +170,6 @@ def out_of_time() -> ApiError:
     return ApiError(504, "Timeout", message, StatusDetails())
 
 
-def unavailable(message: str) -> ApiError:
-    """The server cannot serve this now."""
-    return ApiError(503, "ServiceUnavailable", message)
+def shutting_down() -> ApiError:
+    """The server cannot serve this any more."""
+    return ApiError(503, "ServiceUnavailable", "the server is shutting down")

@@ -34,7 +34,7 @@ def layout(prefix: str) -> Layout:
     return Layout(prefix, places)
 
 
-def open_etcd(address: EtcdAddress, directory: Path, decode: Decode, encryption: Encryption = NONE) -> EtcdStore:
+def open_etcd(address: EtcdAddress, directory: Path, decode: Decode, encryption: Encryption) -> EtcdStore:
     """The store of a server whose other files are in a directory, which it locks. Raises StoreError."""
     lock = DirectoryLock(directory)
     try:

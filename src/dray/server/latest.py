@@ -51,7 +51,7 @@ def by_latest(
                 if not await was_early(store, seen, refusal.code):
                     raise
             except Closed:
-                raise errors.unavailable("the server is shutting down") from None
+                raise errors.shutting_down() from None
             except StorageError as error:
                 raise errors.storage(error) from error
         return await method(self, *args, **given)

@@ -292,7 +292,7 @@ class LocalClient:
         self._engine.first_nodes = transactions.NodesWithPods(self._engine, calls, place)
 
     def _call(
-        self, verb: str, kind: Kind, namespace: str = "", name: str = "", subresource: str = "", fields: str = ""
+        self, verb: str, kind: Kind, namespace: str, name: str = "", subresource: str = "", fields: str = ""
     ) -> Call:
         """The call, if the identity may make it; `fields` is what a list, watch or deletecollection selects by."""
         if not kind.module:
@@ -342,7 +342,7 @@ class _ApiErrors:
         if isinstance(error, Expired | Slow):
             raise WatchExpired(str(error)) from None
         if isinstance(error, Closed):
-            raise errors.unavailable("the server is shutting down") from None
+            raise errors.shutting_down() from None
         if isinstance(error, StorageError):
             raise errors.storage(error) from error
 

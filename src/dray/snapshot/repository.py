@@ -29,7 +29,7 @@ class PassedOver(msgspec.Struct, frozen=True):
     why: str
 
 
-def read_each(sources: Sequence[str], skip: Sequence[str] = ()) -> Iterator[Item | InputError | PassedOver]:
+def read_each(sources: Sequence[str], skip: Sequence[str]) -> Iterator[Item | InputError | PassedOver]:
     """Everything in files, directories or standard input (`-`), whatever it is."""
     kustomizations = Kustomizations()
     for source in sources:

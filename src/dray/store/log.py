@@ -100,7 +100,7 @@ class EventLog:
         """The position of the first event later than `revision`."""
         return self.first + bisect_right(self.events, revision, key=_revision_of)
 
-    def since(self, position: int, limit: int | None = None) -> list[Event]:
+    def since(self, position: int, limit: int | None) -> list[Event]:
         """The events from `position` (not before `first`) on, oldest first."""
         start = position - self.first
         return self.events[start:] if limit is None else self.events[start : start + limit]

@@ -248,7 +248,7 @@ class Store(ABC):
         """
 
     @abstractmethod
-    async def _write(self, operation: Operation, basis: Basis = ITSELF) -> Record:
+    async def _write(self, operation: Operation, basis: Basis) -> Record:
         """A transaction of one operation, as nearly all are."""
 
     def _check(self, operation: Operation) -> Record | None:

@@ -21,7 +21,6 @@ CONTROL: Final = 8
 """The bit that control frames have."""
 _OPCODES: Final = frozenset((CONTINUATION, TEXT, BINARY, CLOSE, PING, PONG))
 NORMAL, PROTOCOL_ERROR = 1000, 1002
-LONGEST_REASON: Final = 120
 CLOSE_SECONDS: Final = 2.0
 
 _KEY: Final = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
@@ -201,12 +200,12 @@ class WebSocket:
         """Sends a message. Raises OSError if the other end is gone."""
         await self._send(TEXT if text else BINARY, data)
 
-    async def close(self, code: int = NORMAL, reason: str = "") -> None:
+    async def close(self, code: int = NORMAL) -> None:
         """Says goodbye, and waits a little for the other end to say so, too: it reads all that was sent before."""
         if self._closed:
             return
         with contextlib.suppress(OSError, TimeoutError):
-            await self._send(CLOSE, struct.pack(">H", code) + reason.encode()[:LONGEST_REASON])
+            await self._send(CLOSE, struct.pack(">H", code))
             self._closed = True
             async with asyncio.timeout(CLOSE_SECONDS):
                 if self._receiving:  # whoever does, hears it

@@ -86,7 +86,7 @@ class TopSession:
         self._wake = asyncio.Event()
         self._work: set[asyncio.Task[None]] = set()
 
-    async def start(self, page: int = 0, expression: str = "") -> None:
+    async def start(self, page: int, expression: str) -> None:
         """Everything has been read once. Raises ApiError, OSError or GroupingError."""
         if expression:
             self._picks = Picks(expression)

@@ -36,9 +36,7 @@ def validate_pod_security(errors: Errors, context: PodSecurityContext, path: str
     _validate_profiles(errors, context, path)
 
 
-def validate_container_security(
-    errors: Errors, context: SecurityContext, path: str, *, has_own_users: bool = False
-) -> None:
+def validate_container_security(errors: Errors, context: SecurityContext, path: str, *, has_own_users: bool) -> None:
     """What holds for one container; `has_own_users`: its pod does not share the users of the host."""
     _validate_id(errors, context.run_as_user, f"{path}.runAsUser")
     _validate_id(errors, context.run_as_group, f"{path}.runAsGroup")

@@ -92,9 +92,7 @@ class FleetRows:
             self._drop(keys, found.get(pool, ()), revision)
         self._finish(revision)
 
-    def refresh_pools(
-        self, cluster: Cluster, pools: Collection[PoolKey], leaving: Collection[str] = ()
-    ) -> Iterator[None]:
+    def refresh_pools(self, cluster: Cluster, pools: Collection[PoolKey], leaving: Collection[str]) -> Iterator[None]:
         """The same for some pools, while nodes are as they were: costs what these do, however many others there are."""
         revision = self.revision + 1
         for pool, states in self._states.pools_of(cluster, pools):
@@ -164,13 +162,13 @@ class FleetRows:
         return changed[::-1], [key for key, at in self.gone.items() if at > revision]
 
 
-def rows_of(snapshot: Snapshot) -> list[FleetRow]:
+def look_at(snapshot: Snapshot) -> FleetRows:
     """The fleet of a snapshot, by driver and pool."""
-    rows = FleetRows()
+    found = FleetRows()
     with snapshot.rehearsal() as rehearsal:
-        for _ in rows.refresh(rehearsal.cluster):
+        for _ in found.refresh(rehearsal.cluster):
             pass
-    return list(rows.rows.values())
+    return found
 
 
 def row_key(view: PoolView) -> str:
@@ -178,7 +176,7 @@ def row_key(view: PoolView) -> str:
     return f"{view.driver}/{view.name}/{view.node}"
 
 
-def fleet_row(state: PoolState, going: frozenset[str] = frozenset()) -> FleetRow:
+def fleet_row(state: PoolState, going: frozenset[str]) -> FleetRow:
     """A pool as a row."""
     view = state.view
     bits = [0] * len(view.devices)

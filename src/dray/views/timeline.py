@@ -25,7 +25,6 @@ EVICTION: Final = "eviction"
 TAINT: Final = "taint"
 UNTAINT: Final = "untaint"
 NODE: Final = "node"
-KINDS: Final = (ALLOCATION, RELEASE, EVICTION, TAINT, UNTAINT, NODE)
 
 MOST_ENTRIES: Final = 2000
 MOST_SAMPLES: Final = 720

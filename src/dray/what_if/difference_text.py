@@ -41,7 +41,7 @@ class Rows(NamedTuple):
     rows: Sequence[Sequence[str]]
 
 
-def tell(difference: Difference, width: int | None = None, rest: str = "") -> str:
+def tell(difference: Difference, width: int | None, rest: str) -> str:
     """The whole difference as text; `rest` says where the rows are that a table leaves out."""
     parts = [_lay_out(one, width, rest) if isinstance(one, Rows) else wrap(one, width) for one in sections(difference)]
     return "\n\n".join([wrap(headline(difference), width), *parts])

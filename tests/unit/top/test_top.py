@@ -53,10 +53,7 @@ def _snapshot(nodes: int = 3) -> Snapshot:
 
 
 def _seen(snapshot: Snapshot) -> Seen:
-    rows = fleet.FleetRows()
-    with snapshot.rehearsal() as rehearsal:
-        for _ in rows.refresh(rehearsal.cluster):
-            pass
+    rows = fleet.look_at(snapshot)
     found = tuple(rows.rows.values())
     pods = [one for one in snapshot.objects(Pod) if isinstance(one, Pod)]
     rules = [one for one in snapshot.objects(DeviceTaintRule) if isinstance(one, DeviceTaintRule)]

@@ -47,7 +47,7 @@ def snapshot() -> Snapshot:
 
 
 def test_a_row_has_a_letter_for_each_device(snapshot: Snapshot) -> None:
-    rows = {row.node: row for row in fleet.rows_of(snapshot)}
+    rows = {row.node: row for row in fleet.look_at(snapshot).rows.values()}
     told = {node: [fleet.words_of(letter) for letter in row.states] for node, row in rows.items()}
     assert told["node-1"] == [["held"], ["held", "tainted"], ["free"], ["free"]]
     assert told["node-2"] == [["free"], ["tainted"], ["free"], ["free"]]

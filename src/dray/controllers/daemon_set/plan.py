@@ -95,7 +95,7 @@ def bounds(state: DaemonSetState) -> Bounds:
     return Bounds(surge, unavailable if surge or unavailable else 1)
 
 
-def plan(state: DaemonSetState, patient: Collection[str] = ()) -> DaemonSetPlan:
+def plan(state: DaemonSetState, patient: Collection[str]) -> DaemonSetPlan:
     """What brings every node to what it should have. On nodes in `patient` failed pods stay for now."""
     create: list[str] = []
     delete: list[Pod] = []

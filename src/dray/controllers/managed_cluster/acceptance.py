@@ -38,7 +38,7 @@ def has_room(cluster: ManagedCluster, namespace: Namespace | None) -> bool:
     return namespace is None or namespace.metadata.labels.get(CLUSTER_NAME_LABEL) == cluster.metadata.name
 
 
-def plan_condition(cluster: ManagedCluster, now: Time, *, room: bool = True) -> tuple[Condition, ...] | None:
+def plan_condition(cluster: ManagedCluster, now: Time, *, room: bool) -> tuple[Condition, ...] | None:
     """The conditions with the hub's answer among them; None: as they are. Nobody is denied who was never accepted."""
     wanted = cluster.spec.hub_accepts_client
     found = find_condition(cluster.status.conditions, CONDITION_HUB_ACCEPTED)

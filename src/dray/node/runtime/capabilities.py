@@ -77,7 +77,6 @@ def _plain(name: str) -> str:
 
 _NUMBERS: Final = {name: number for number, name in enumerate(NAMES)}
 
-EVERY: Final = (1 << len(NAMES)) - 1
 DEFAULT: Final = mask(
     ("CHOWN", "DAC_OVERRIDE", "FSETID", "FOWNER", "SETGID", "SETUID", "SETPCAP", "NET_BIND_SERVICE", "KILL")
 )

@@ -127,7 +127,7 @@ class Server:
         """Goes on with what comes, and lets every client know that this is not for long."""
         self.leaving = True
 
-    async def stop(self, patience: float = 3.0) -> None:
+    async def stop(self, patience: float) -> None:
         """Stops listening, ends streams, lets other requests finish for `patience` seconds, then ends everything."""
         self.leaving = self.stopping = True
         for door in self._doors:

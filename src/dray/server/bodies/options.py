@@ -87,7 +87,7 @@ def dry_runs(query: Mapping[str, str], uri: str) -> tuple[str, ...]:
     return tuple(value for name, value in given if name == "dryRun")
 
 
-def write_options(query: Mapping[str, str], uri: str, kind: str, *, applies: bool = False) -> WriteOptions:
+def write_options(query: Mapping[str, str], uri: str, kind: str, *, applies: bool) -> WriteOptions:
     """The options of a write; `kind` names them in errors: CreateOptions, UpdateOptions or PatchOptions.
 
     Raises ApiError.
