@@ -21,7 +21,7 @@ PATCH = {
 }
 
 
-@pytest.mark.req("5055-109", "5055-112", "5055-113", "5055-149", "5027-45", "4381-204", "X-08")
+@pytest.mark.req("5055-109", "5055-112", "5055-113", "5055-149", "5027-45", "5027-56", "4381-204", "X-08")
 @pytest.mark.parametrize(("plural", "body"), [(RULES, RULE), (PATCHES, PATCH)])
 def test_a_version_that_is_off_is_not_found_and_loses_nothing(
     tmp_path: Path, plural: str, body: dict[str, Any]

@@ -108,7 +108,7 @@ def test_is_greater_than_is_strict() -> None:
 @pytest.mark.req("4381-50", "4381-52")
 def test_the_length_limit_applies_to_new_expressions_in_bytes() -> None:
     longest = '"' + "x" * (10 * 1024 - 8) + '" != ""'
-    assert len(longest) == 10 * 1024 + 1 - 1
+    assert len(longest) == 10 * 1024
     cel.compile(longest)
     for too_long in (longest + " ", '"' + "é" * (5 * 1024) + '" != ""'):
         with pytest.raises(cel.CompileError, match="too long"):

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+import builders
 from dray.allocator import Options
 from dray.api import codec
 from dray.api.generated.core import Node, Pod
@@ -167,6 +168,19 @@ def test_a_pod_follows_an_allocated_claim_to_its_node() -> None:
     held = claim(status=allocated("gpu-0", "b", reserved=True))
     here = cluster(node("a"), node("b"), device_class(), resource_slice("b", "gpu-0"), held)
     assert chosen_node(here, pod(claims=("c",))) == "b"
+
+
+@pytest.mark.req("4381-252")
+def test_a_claim_is_shared_until_the_list_of_its_users_is_full() -> None:
+    everybody = {f"user-{number}": str(number) for number in range(256)}
+    some = {name: uid for name, uid in everybody.items() if uid != "0"}
+    full, free = (
+        claim(status=builders.allocated("gpu-0", pool="a", on="a", users=users)) for users in (everybody, some)
+    )
+    here = cluster(node("a"), device_class(), resource_slice("a", "gpu-0"), full)
+    assert "in use by 256 others, which is the most" in told(here, pod(claims=("c",)))
+    here.set_claim(full, free)
+    assert chosen_node(here, pod(claims=("c",))) == "a"
 
 
 @pytest.mark.req("5055-54", "5055-56")

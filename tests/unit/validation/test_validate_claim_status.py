@@ -63,7 +63,7 @@ def test_limits_and_configuration(verdict: Any) -> None:
     assert judge(config=[{**config, "requests": ["x"]}]) == {("Invalid", f"{path}.config[0].requests[0]")}
 
 
-@pytest.mark.req("4381-59", "4381-60", "4381-61", "4381-131", "SVS-44", "SVS-49")
+@pytest.mark.req("4381-59", "4381-60", "4381-61", "4381-131", "4381-252", "SVS-44", "SVS-49")
 def test_reserved_for(verdict: Any) -> None:
     path = "status.reservedFor"
 
