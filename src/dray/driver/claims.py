@@ -13,7 +13,7 @@ from dray.api.resource import (
     DeviceRequestAllocationResult,
     ResourceClaim,
 )
-from dray.api.resource.claim import SOURCE_CLASS
+from dray.api.resource.claim import SOURCE_CLASS, request_parts
 
 
 class Config(msgspec.Struct, frozen=True):
@@ -74,7 +74,7 @@ def of_driver(claim: ResourceClaim, allocation: AllocationResult, driver: str) -
 def _device(
     result: DeviceRequestAllocationResult, config: tuple[DeviceAllocationConfiguration, ...], driver: str
 ) -> ClaimDevice:
-    request, _, subrequest = result.request.partition("/")
+    request, subrequest = request_parts(result.request)
     return ClaimDevice(
         name=result.device,
         pool=result.pool,
@@ -94,7 +94,7 @@ def _applies(entry: DeviceAllocationConfiguration, request: str, driver: str) ->
     """Whether a configuration is for this driver and this request; naming a request names its alternatives too."""
     if entry.opaque is None or entry.opaque.driver != driver:
         return False
-    return not entry.requests or request in entry.requests or request.partition("/")[0] in entry.requests
+    return not entry.requests or request in entry.requests or request_parts(request)[0] in entry.requests
 
 
 def _identity(device: ClaimDevice) -> tuple[Any, ...]:

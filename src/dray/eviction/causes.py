@@ -19,6 +19,7 @@ from dray.api.resource import (
     DeviceToleration,
     ResourceClaim,
 )
+from dray.api.resource.claim import request_parts
 from dray.api.resource.taint import DEFAULT_EVICTIONS_PER_SECOND, EFFECT_NO_EXECUTE
 from dray.api.resource.toleration import eviction_time
 from dray.api.times import Time
@@ -138,7 +139,7 @@ def tolerations_of(claim: ResourceClaim, result: DeviceRequestAllocationResult) 
     """What an allocated device's request tolerates."""
     if result.tolerations:
         return result.tolerations
-    name, _, sub = result.request.partition("/")
+    name, sub = request_parts(result.request)
     for request in claim.spec.devices.requests:
         if request.name != name:
             continue

@@ -11,6 +11,7 @@ from typing import Final
 
 import msgspec
 
+from dray.api.resource.claim import request_parts
 from dray.cdi import CdiError, DeviceId, is_vendor_of
 from dray.node.claim_record import ClaimRecord, DriverPart, PreparedDevice
 
@@ -103,7 +104,7 @@ def _device_problem(part: DriverPart, devices: Sequence[PreparedDevice]) -> str:
         if (device.pool, device.device) not in allocated:
             return f"device {device.device[:64]!r} of pool {device.pool[:64]!r} is not allocated to it"
         for request in device.requests:
-            if request.partition("/")[0] not in part.requests:
+            if request_parts(request)[0] not in part.requests:
                 return f"device {device.device} is for request {request[:64]!r}, for which the driver has no device"
         for cdi_id in device.cdi_ids:
             try:

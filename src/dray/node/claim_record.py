@@ -16,6 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from dray.api.resource import ResourceClaim
+from dray.api.resource.claim import request_parts
 
 PREPARE: Final = "NodePrepareResources"
 UNPREPARE: Final = "NodeUnprepareResources"
@@ -36,7 +37,7 @@ class PreparedDevice(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def serves(self, request: str) -> bool:
         """Whether a container that names a request of the claim (empty: all of them) gets this device."""
-        return not request or not self.requests or any(_main(name) == request for name in self.requests)
+        return not request or not self.requests or any(request_parts(name)[0] == request for name in self.requests)
 
 
 class DriverPart(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -166,7 +167,7 @@ def _parts(claim: ResourceClaim) -> dict[str, DriverPart]:
     parts: dict[str, DriverPart] = {}
     for result in claim.status.allocation.devices.results:
         part = parts.get(result.driver)
-        device, request = (result.pool, result.device), _main(result.request)
+        device, request = (result.pool, result.device), request_parts(result.request)[0]
         if part is None:
             parts[result.driver] = DriverPart((device,), (request,), result.skip_node_operations)
             continue
@@ -175,8 +176,3 @@ def _parts(claim: ResourceClaim) -> dict[str, DriverPart]:
         requests = part.requests if request in part.requests else (*part.requests, request)
         parts[result.driver] = replace(part, allocated=(*part.allocated, device), requests=requests, skips=skips)
     return parts
-
-
-def _main(request: str) -> str:
-    """The request that an alternative (`<request>/<alternative>`) belongs to."""
-    return request.partition("/")[0]

@@ -20,7 +20,15 @@ from dray.api.resource import (
     OpaqueDeviceConfiguration,
     ResourceClaimSpec,
 )
-from dray.api.resource.claim import CONFIGS, CONSTRAINTS, MODE_ALL, MODE_EXACT_COUNT, REQUESTS, SUBREQUESTS
+from dray.api.resource.claim import (
+    CONFIGS,
+    CONSTRAINTS,
+    MODE_ALL,
+    MODE_EXACT_COUNT,
+    REQUESTS,
+    SUBREQUESTS,
+    request_parts,
+)
 from dray.api.resource.device_class import OPAQUE_PARAMETER_BYTES, SELECTORS
 from dray.api.resource.taint import OPERATOR_EQUAL
 from dray.api.sharing import remembered
@@ -195,7 +203,7 @@ class _Use(msgspec.Struct, frozen=True):
 
     def needs(self, attribute: str) -> bool:
         """Whether a constraint on all requests, on this one or on its parent names the attribute."""
-        parent = self.request.partition("/")[0]
+        parent, _ = request_parts(self.request)
         return any(attribute in self.used.get(target, ()) for target in ("", self.request, parent))
 
 

@@ -109,6 +109,12 @@ class ResourceClaimSpec(Struct):
     devices: DeviceClaim = field(default_factory=DeviceClaim)
 
 
+def request_parts(name: str) -> tuple[str, str]:
+    """The request that a result, a constraint or a configuration names, and which of its alternatives, if one."""
+    request, _, subrequest = name.partition("/")
+    return request, subrequest
+
+
 class DeviceRequestAllocationResult(Struct):
     """One device for one request; for an alternative, `request` is `<request>/<subrequest>`."""
 
