@@ -20,6 +20,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
+from dray.api.backoff import Backoff
 from dray.api.generated.core import Container, Pod, PodStatus
 from dray.api.kinds import PODS
 from dray.api.meta import DeleteOptions, Preconditions
@@ -328,9 +329,8 @@ class PodWorker:
         return max(0.0, start.datetime().timestamp() + seconds - self._services.clock.now())
 
     def _backoff(self, longest: float) -> float:
-        wait = min(FIRST_RETRY * 2.0 ** min(self._failures, 20), longest)
         self._failures += 1
-        return wait
+        return Backoff(FIRST_RETRY, longest).after(self._failures)
 
     @property
     def _name(self) -> str:

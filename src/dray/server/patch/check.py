@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import msgspec
-
+from dray.api.field import shown
 from dray.server.patch import fields
 from dray.server.patch.shape import Atomic, ElementError, Elements, Object, Scalar, Sequence, Shape
 
@@ -20,7 +19,7 @@ def problems(shape: Shape, value: Any, path: str = "") -> Iterator[str]:
     if isinstance(shape, Scalar):
         expected = _EXPECTED[shape.kind]
         if not _is_scalar(value, shape.kind):
-            yield f"{path}: expected {expected}, got {_show(value)}"
+            yield f"{path}: expected {expected}, got {shown(value)}"
     elif isinstance(shape, Object):
         yield from _problems_of_object(shape, value, path)
     elif isinstance(shape, Elements | Sequence):
@@ -46,7 +45,7 @@ def _is_scalar(value: Any, kind: str) -> bool:
 def _problems_of_object(shape: Object, value: Any, path: str) -> Iterator[str]:
     if not isinstance(value, dict):
         if not shape.is_free_form:
-            yield f"{path}: expected map, got {_show(value)}"
+            yield f"{path}: expected map, got {shown(value)}"
         return
     for name, part in value.items():
         step, part_shape = shape.field(name)
@@ -58,7 +57,7 @@ def _problems_of_object(shape: Object, value: Any, path: str) -> Iterator[str]:
 
 def _problems_of_list(shape: Elements | Sequence, value: Any, path: str) -> Iterator[str]:
     if not isinstance(value, list):
-        yield f"{path}: expected list, got {_show(value)}"
+        yield f"{path}: expected list, got {shown(value)}"
         return
     seen = set()
     for position, element in enumerate(value):
@@ -74,8 +73,3 @@ def _problems_of_list(shape: Elements | Sequence, value: Any, path: str) -> Iter
             yield f"{path}: duplicate entries for key {fields.show(step)}"
         seen.add(step)
         yield from problems(shape.item, element, path + fields.show(step))
-
-
-def _show(value: Any) -> str:
-    text = msgspec.json.encode(value).decode()
-    return text if len(text) <= 200 else f"{text[:200]}…"
