@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from dray.api.references import ObjectRef
-from dray.cli import output
+from dray.cli import output, tables
 from dray.cli.eviction_display import Display
 from dray.cli.taint_options import GOES_ON, Manner
 from dray.controllers.eviction.progress import Progress, Standing, follow
-from dray.prose.wording import count, names
+from dray.prose.wording import count, names, rest
 
 if TYPE_CHECKING:
     from dray.client import Client
@@ -54,6 +54,7 @@ class Ending(msgspec.Struct, frozen=True):
     def tell_others(self) -> str:
         """Who could not leave, and why; and what somebody else changed meanwhile, so that it was not done."""
         told = [f"  {pod}: {why}" for pod, why in sorted(self.refusals.items())[:MAX_REFUSALS]]
+        told.extend(rest(len(self.refusals) - MAX_REFUSALS, "pod", tables.REST))
         staying, untainted = self.standing.staying, self.standing.untainted
         if staying:
             word = "stays" if staying == 1 else "stay"

@@ -7,9 +7,11 @@ import contextlib
 from collections.abc import AsyncIterator
 from typing import Any
 
+import msgspec
 import pytest
 
 from dray.cli import waiting
+from dray.cli.tables import REST
 from dray.cli.taint_options import Manner
 from dray.controllers.eviction import drainer
 from dray.controllers.eviction.progress import Standing
@@ -55,3 +57,12 @@ async def test_who_breaks_it_off_is_told_what_becomes_of_the_rest(
     with pytest.raises(asyncio.CancelledError):
         await waits
     assert capsys.readouterr().err == f"dray: stopped at 1 of 3 pods. {told}\n"
+
+
+def test_of_many_pods_that_could_not_leave_it_is_said_how_many_more_there_are() -> None:
+    refused = {f"ml/p{number:02}": "no" for number in range(13)}
+    ending = waiting.Ending(Standing(total=13, evicted=0, gone=0), 1.0, False, refused)
+    *told, last = ending.tell_refusals().splitlines()
+    assert told == [f"  ml/p{number:02}: no" for number in range(10)]
+    assert last == f"  … and 3 more pods; {REST}"
+    assert len(msgspec.structs.replace(ending, refusals={"ml/p": "no"}).tell_refusals().splitlines()) == 1
