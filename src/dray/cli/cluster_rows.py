@@ -9,6 +9,7 @@ from dray.api.cluster.cluster_set import CLUSTER_SET_LABEL
 from dray.api.cluster.managed_cluster import AUTOMATIC_TAINTS
 from dray.api.taints import taint_text
 from dray.api.well_known import FREE_DEVICES, TOTAL_DEVICES
+from dray.prose.wording import names
 from dray.views.hub import cluster_state
 
 HEADER: Final = ("CLUSTER", "STATE", "SET", "FREE DEVICES", "TAINTS", "PLACEMENTS")
@@ -33,8 +34,5 @@ def _free(cluster: ManagedCluster) -> str:
     """`gpu.example.com 12/16` for every class, but for many."""
     claims = {claim.name: claim.value for claim in cluster.status.cluster_claims}
     classes = [name.removeprefix(FREE_DEVICES) for name in claims if name.startswith(FREE_DEVICES)]
-    shown = [
-        f"{name} {claims[FREE_DEVICES + name]}/{claims.get(TOTAL_DEVICES + name, '?')}"
-        for name in classes[:CLASSES_NAMED]
-    ]
-    return ", ".join(shown) + (" …" if len(classes) > CLASSES_NAMED else "") or NOTHING
+    shown = [f"{name} {claims[FREE_DEVICES + name]}/{claims.get(TOTAL_DEVICES + name, '?')}" for name in classes]
+    return names(shown, CLASSES_NAMED) or NOTHING

@@ -18,7 +18,7 @@ from dray.cli.taint_options import Manner, Place, TaintText
 from dray.client.calls import patch_as_it_is
 from dray.live.hubs import load_fleet
 from dray.placement import PlacementChange, preview_change
-from dray.prose.wording import count, names, rest
+from dray.prose.wording import count, names, rest, there_is
 from dray.snapshot.objects import current_time
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def untaint(name: str, key: str, effect: str, place: Place, manner: Manner) -> N
 def _find(objects: Sequence[FleetObject], name: str) -> ManagedCluster:
     clusters = {obj.metadata.name: obj for obj in objects if isinstance(obj, ManagedCluster)}
     if name not in clusters:
-        output.fail(f"no cluster {name}; there is {names(sorted(clusters), 5) or 'none at all'}.")
+        output.fail(f"no cluster {name}; {there_is(clusters)}.")
     return clusters[name]
 
 

@@ -9,7 +9,7 @@ import typer
 from dray.api.taints import TaintName
 from dray.cli import live, output
 from dray.cli.taint_options import Manner, Place
-from dray.prose.wording import names
+from dray.prose.wording import names, there_is
 from dray.snapshot.device_selection import DeviceSelection, SelectionError, check, find_devices, find_unpublished
 from dray.snapshot.taint_rules import rules_of
 from dray.what_if.taint_preview_text import tell_devices
@@ -44,7 +44,7 @@ def _named(snapshot: Snapshot, name: str) -> Unwanted:
 
     known = {rule.metadata.name: rule for rule in snapshot.objects(DeviceTaintRule)}
     if name not in known:
-        output.fail(f"no rule {name}; there is {names(sorted(known), 5) or 'none at all'}.")
+        output.fail(f"no rule {name}; {there_is(known)}.")
     return Unwanted((known[name],))
 
 

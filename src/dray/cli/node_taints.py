@@ -25,7 +25,7 @@ from dray.cli.taint_options import Manner, Place, TaintText, Terms, confirm_many
 from dray.client.calls import patch_as_it_is
 from dray.eviction.confirmations import CONFIRM_ANNOTATION, confirmations_without
 from dray.eviction.drain import DRAIN_ANNOTATION
-from dray.prose.wording import count, ends, names
+from dray.prose.wording import count, ends, names, there_is
 from dray.snapshot.objects import current_time
 from dray.what_if.drain_preview import paced, tell_broken
 from dray.what_if.taint_preview import TaintPreview, preview_nodes
@@ -148,8 +148,8 @@ async def _warn_of_other_servers(client: HttpClient) -> None:
 def _node(snapshot: Snapshot, name: str) -> Node:
     found = snapshot.get(NODES.resource, "", name)
     if not isinstance(found, Node):
-        there = sorted(node.metadata.name for node in snapshot.objects(Node))
-        output.fail(f"no node {name}; there is {names(there, 5) or 'none at all'}. A taint is written KEY:EFFECT.")
+        known = there_is(node.metadata.name for node in snapshot.objects(Node))
+        output.fail(f"no node {name}; {known}. A taint is written KEY:EFFECT.")
     return found
 
 

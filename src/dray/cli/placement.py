@@ -9,6 +9,7 @@ import typer
 from dray.api.references import full_name
 from dray.cli import completion, component, live, names, output, tables
 from dray.live.hubs import load_fleet
+from dray.prose import wording
 
 if TYPE_CHECKING:
     from dray.api.cluster import Placement, PlacementDecision
@@ -113,7 +114,7 @@ def _number(decision: PlacementDecision) -> tuple[int, str]:
 def _row(placement: Placement, decisions: tuple[PlacementDecision, ...]) -> tuple[str, ...]:
     shown = _describe(placement, decisions)
     clusters = shown["clusters"]
-    named = ", ".join(clusters[:CLUSTERS_NAMED]) + (" …" if len(clusters) > CLUSTERS_NAMED else "")
+    named = wording.names(clusters, CLUSTERS_NAMED)
     wanted = placement.spec.number_of_clusters
     count = str(len(clusters)) if wanted is None else f"{len(clusters)} of {wanted}"
     state = "yes" if shown["satisfied"] else f"no: {shown['reason']}" if shown["reason"] else "not decided"

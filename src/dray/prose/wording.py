@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
 MAX_NAMES = 3
+MAX_KNOWN = 5
 MAX_VALUE = 40
 
 _UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
@@ -25,6 +26,11 @@ def names(listed: Sequence[str], limit: int = MAX_NAMES) -> str:
     """`a, b, c and 4 more`."""
     shown = ", ".join(listed[:limit])
     return f"{shown} and {len(listed) - limit} more" if len(listed) > limit else shown
+
+
+def there_is(known: Iterable[str]) -> str:
+    """What there is, for who named something else: `there is a, b and 4 more`."""
+    return f"there is {names(sorted(set(known)), MAX_KNOWN) or 'none at all'}"
 
 
 def rest(number: int, noun: str, where: str = "") -> list[str]:

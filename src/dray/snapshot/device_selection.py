@@ -9,7 +9,7 @@ either (SVS-10): there the devices that match now are named one by one, or by po
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 import msgspec
@@ -29,7 +29,7 @@ from dray.api.resource import (
 from dray.api.resource.taint import EFFECT_NONE
 from dray.eviction.allocations import devices_of
 from dray.eviction.causes import names_device
-from dray.prose.wording import names
+from dray.prose.wording import there_is
 from dray.snapshot.snapshot import Snapshot
 from dray.tracker import DeviceId, EffectiveDevice
 
@@ -78,9 +78,9 @@ class DeviceSelection(msgspec.Struct, frozen=True, omit_defaults=True, rename={"
 def check(snapshot: Snapshot, selection: DeviceSelection) -> None:
     """That everything that is named exists. Raises SelectionError."""
     if selection.node and selection.node not in snapshot.nodes():
-        raise SelectionError(f"no node {selection.node}; {_listing(snapshot.nodes())}")
+        raise SelectionError(f"no node {selection.node}; {there_is(snapshot.nodes())}")
     if selection.device_class and selection.device_class not in snapshot.classes():
-        raise SelectionError(f"no device class {selection.device_class}; {_listing(snapshot.classes())}")
+        raise SelectionError(f"no device class {selection.device_class}; {there_is(snapshot.classes())}")
     for expression in selection.cel:
         try:
             cel.compile(expression)
@@ -120,7 +120,7 @@ def _check_names(snapshot: Snapshot, selection: DeviceSelection) -> None:
         known = [getattr(device, field) for device in left]
         left = [device for device in left if getattr(device, field) == wanted]
         if not left:
-            raise SelectionError(f"no {field} {wanted}{where}; {_listing(known)}")
+            raise SelectionError(f"no {field} {wanted}{where}; {there_is(known)}")
         where = f" of {field} {wanted}{where}"
 
 
@@ -183,8 +183,3 @@ def _spell_out(
         else:
             for name in dict.fromkeys(device.id.device for device in devices):
                 yield DeviceTaintSelector(driver=driver, pool=pool, device=name)
-
-
-def _listing(known: Iterable[str]) -> str:
-    there = sorted(set(known))
-    return f"there is {names(there, 5)}" if there else "there is none at all"

@@ -10,14 +10,14 @@ import msgspec
 from dray.api.generated.scheduling import PodGroup
 from dray.api.kinds import POD_GROUPS
 from dray.api.pod_groups import min_count
-from dray.api.references import ObjectName, full_name
+from dray.api.references import ObjectName
 from dray.prose.tables import lay_out, wrap
-from dray.prose.wording import count, names, rest
+from dray.prose.wording import count, rest
 from dray.scheduling.gangs import Together
 from dray.scheduling.text import tell
 from dray.snapshot.pending_pods import pending_pods
 from dray.snapshot.pod_explanation import PodExplanation, explain_pod
-from dray.snapshot.snapshot import Snapshot, SnapshotError
+from dray.snapshot.snapshot import Snapshot, find
 
 MAX_ROWS = 20
 
@@ -68,7 +68,7 @@ class GroupExplanation(msgspec.Struct, frozen=True):
 
 def explain_group(snapshot: Snapshot, name: str) -> GroupExplanation:
     """Why the pods of a group (`namespace/name`) have nodes, or would get some, or not. Raises SnapshotError."""
-    group = _find(snapshot, name)
+    group: PodGroup = find(snapshot, POD_GROUPS, name)
     place = ObjectName.of(group)
     waiting = pending_pods(snapshot)
     with snapshot.rehearsal() as rehearsal:
@@ -84,13 +84,3 @@ def explain_group(snapshot: Snapshot, name: str) -> GroupExplanation:
         return GroupExplanation(str(place), "fits", there, needed, placed, nodes=nodes)
     details = explain_pod(snapshot, str(pods[-1].name)) if pods and answer.group is not None else None
     return GroupExplanation(str(place), "pending", there, needed, placed, tell(answer), pod=details)
-
-
-def _find(snapshot: Snapshot, name: str) -> PodGroup:
-    namespace, _, short = name.rpartition("/")
-    found = snapshot.get(POD_GROUPS.resource, namespace or "default", short)
-    if isinstance(found, PodGroup):
-        return found
-    there = sorted(full_name(group) for group in snapshot.objects(PodGroup))
-    known = f"there is {names(there, 5)}" if there else "there is none at all"
-    raise SnapshotError(f"no PodGroup {namespace or 'default'}/{short}; {known}")

@@ -11,6 +11,7 @@ import msgspec
 
 from dray.allocator import Explanation
 from dray.api.generated.core import Pod
+from dray.api.kinds import PODS
 from dray.api.pods import is_finished
 from dray.api.resource import ResourceClaim
 from dray.prose.remedies import tell_joint_release
@@ -26,7 +27,7 @@ from dray.scheduling.volumes import SELECTED_NODE, PodVolumes, Volumes
 from dray.snapshot.advice import Advice
 from dray.snapshot.explanation import ClaimExplanation
 from dray.snapshot.pending_pods import pending_pods
-from dray.snapshot.snapshot import Snapshot, SnapshotError
+from dray.snapshot.snapshot import Snapshot, find
 from dray.snapshot.storage_limits import tell_storage_limits
 from dray.snapshot.stuck_pods import what_is_wrong_with_node, what_keeps_from_starting
 from dray.snapshot.unknown_nodes import tell_unknown_nodes
@@ -111,7 +112,7 @@ class PodExplanation(msgspec.Struct, frozen=True):
 
 def explain_pod(snapshot: Snapshot, name: str, *, nodes: list[str] | None = None) -> PodExplanation:
     """Why a pod (`namespace/name`) is where it is, or nowhere; on some nodes only, if given. Raises SnapshotError."""
-    pod = _find(snapshot, name)
+    pod: Pod = find(snapshot, PODS, name)
     key = f"{pod.metadata.namespace}/{pod.metadata.name}"
     if is_finished(pod):
         return PodExplanation(key, "finished", pod.spec.node_name, pod.status.phase)
@@ -238,13 +239,3 @@ def _claims_in_the_way(
 def _tell(rehearsal: Rehearsal, pod: PodInfo, node: str, refusal: tuple[NodeReason, ...]) -> str:
     """What a node has against the pod, with what is behind it."""
     return ", ".join(rehearsal.tell(pod, node, reason) for reason in refusal)
-
-
-def _find(snapshot: Snapshot, name: str) -> Pod:
-    namespace, _, short = name.rpartition("/")
-    found = snapshot.get("pods", namespace or "default", short)
-    if isinstance(found, Pod):
-        return found
-    there = sorted(f"{pod.metadata.namespace}/{pod.metadata.name}" for pod in snapshot.objects(Pod))
-    known = f"there is {names(there, 5)}" if there else "there is none at all"
-    raise SnapshotError(f"no Pod {namespace or 'default'}/{short}; {known}")

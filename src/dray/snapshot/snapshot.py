@@ -28,6 +28,7 @@ from dray.api.resource import DeviceClass, ResourceClaim
 from dray.api.times import Time
 from dray.placement import Fleet, PlacementResult, place
 from dray.prose.remedies import Trials
+from dray.prose.wording import there_is
 from dray.scheduling.claims import is_in_reach
 from dray.scheduling.device_states import DeviceState, DeviceStates, in_reach, problem_of
 from dray.scheduling.rehearsal import Rehearsal
@@ -155,11 +156,8 @@ class Snapshot:
 
     def claim(self, name: str) -> ResourceClaim:
         """A claim by `namespace/name`. Raises SnapshotError, which says what there is."""
-        namespace, short = _split(name)
-        found = self.get(CLAIMS.resource, namespace, short)
-        if isinstance(found, ResourceClaim):
-            return found
-        raise SnapshotError(f"no ResourceClaim {namespace}/{short}; {self._listing(ResourceClaim)}")
+        found: ResourceClaim = find(self, CLAIMS, name)
+        return found
 
     def pending(self) -> list[str]:
         """The claims without devices, as `namespace/name`, in the order in which they were loaded."""
@@ -213,11 +211,7 @@ class Snapshot:
 
     def place(self, placement: str, now: str | datetime | None = None) -> Placed:
         """Clusters for a Placement (`namespace/name`) at a time (RFC 3339 or datetime). Raises SnapshotError."""
-        namespace, name = _split(placement)
-        kind = PLACEMENTS
-        found = self.get(kind.resource, namespace, name)
-        if not isinstance(found, Placement):
-            raise SnapshotError(f"no Placement {namespace}/{name}; {self._listing(Placement)}")
+        found: Placement = find(self, PLACEMENTS, placement)
         moment = now if isinstance(now, datetime) else Time.parse(now or current_time()).datetime()
         members = [obj for obj in self.objects(Object) if isinstance(obj, _OF_FLEETS)]
         return Placed(place(Fleet(members), found, moment))
@@ -234,11 +228,6 @@ class Snapshot:
         found = self.get(NODES.resource, "", node)
         return found.metadata.labels if isinstance(found, Node) else {}
 
-    def _listing(self, kind: type[T]) -> str:
-        """What there is of a kind, for who asked for something else."""
-        there = sorted(full_name(obj) for obj in self.objects(kind))
-        return f"there is {', '.join(there[:5])}{' …' if len(there) > 5 else ''}" if there else "there is none at all"
-
     def _existing(self, text: str) -> ObjectKey:
         meant = named(text)
         for _, place_ in meant:
@@ -246,7 +235,7 @@ class Snapshot:
                 return place_
         kind, place_ = meant[0]
         full = f"{place_.namespace}/{place_.name}" if kind.namespaced else place_.name
-        raise SnapshotError(f"no {kind.kind} {full}; {self._listing(kind.hub)}")
+        raise SnapshotError(f"no {kind.kind} {full}; {there_is(map(full_name, self.objects(kind.hub)))}")
 
     def _answer(
         self, pending: list[ResourceClaim], held: list[ResourceClaim], node: str | None, options: Options
@@ -377,6 +366,16 @@ _SPOKEN: Final = {"claim": CLAIMS.resource, "rule": RULES.resource, "slice": SLI
 def _is_called(kind: registry.Kind, name: str) -> bool:
     names = (kind.kind.lower(), kind.plural, kind.resource, *kind.short_names)
     return name in names or _SPOKEN.get(name.removesuffix("s")) == kind.resource
+
+
+def find(snapshot: Snapshot, kind: registry.Kind, name: str) -> Any:
+    """The object of a kind by `namespace/name`. Raises SnapshotError, which says what there is."""
+    namespace, short = _split(name)
+    found = snapshot.get(kind.resource, namespace, short)
+    if found is not None:
+        return found
+    known = there_is(map(full_name, snapshot.objects(kind.hub)))
+    raise SnapshotError(f"no {kind.kind} {namespace}/{short}; {known}")
 
 
 def _split(name: str) -> tuple[str, str]:

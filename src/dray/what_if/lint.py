@@ -23,6 +23,7 @@ from dray.api.resource import (
     ResourceClaimTemplate,
 )
 from dray.api.resource.toleration import tolerates
+from dray.prose.wording import MAX_KNOWN, names, there_is
 from dray.snapshot.snapshot import Snapshot
 from dray.tracker import EffectiveDevice
 from dray.what_if.missing import REFERRED, find_missing
@@ -94,8 +95,7 @@ def _unknown_classes(snapshot: Snapshot, requests: Iterable[_Request], *, is_who
     known = {one.metadata.name for one in snapshot.objects(DeviceClass)}
     for one in requests:
         if (known or is_whole) and one.device_class and one.device_class not in known:
-            there = ", ".join(sorted(known)[:5]) or "none at all"
-            message = f"there is no class {one.device_class!r}; there is {there}"
+            message = f"there is no class {one.device_class!r}; {there_is(known)}"
             yield _about(one, f"{one.path}.deviceClassName", "UnknownClass", message)
 
 
@@ -115,9 +115,8 @@ def _tolerations(
     for one in requests:
         for index, toleration in enumerate(one.tolerations):
             if toleration.key and taints and not any(tolerates(toleration, taint) for taint in taints):
-                message = (
-                    f"tolerates no taint that is there; keys: {', '.join(sorted({one.key for one in taints})[:5])}"
-                )
+                keys = names(sorted({one.key for one in taints}), MAX_KNOWN)
+                message = f"tolerates no taint that is there; keys: {keys}"
                 yield _about(one, f"{one.path}.tolerations[{index}]", "MatchesNothing", message)
 
 

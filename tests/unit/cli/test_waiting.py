@@ -62,7 +62,7 @@ async def test_who_breaks_it_off_is_told_what_becomes_of_the_rest(
 def test_of_many_pods_that_could_not_leave_it_is_said_how_many_more_there_are() -> None:
     refused = {f"ml/p{number:02}": "no" for number in range(13)}
     ending = waiting.Ending(Standing(total=13, evicted=0, gone=0), 1.0, False, refused)
-    *told, last = ending.tell_refusals().splitlines()
+    *told, last = ending.tell_others().splitlines()
     assert told == [f"  ml/p{number:02}: no" for number in range(10)]
     assert last == f"  … and 3 more pods; {REST}"
-    assert len(msgspec.structs.replace(ending, refusals={"ml/p": "no"}).tell_refusals().splitlines()) == 1
+    assert len(msgspec.structs.replace(ending, refusals={"ml/p": "no"}).tell_others().splitlines()) == 1
