@@ -286,6 +286,12 @@ def other_face(kind: Kind) -> Kind | None:
     return next((one for one in kinds() if one.group == DRAY_GROUP and one is not kind and one.storage is kind), None)
 
 
+def faces(kind: Kind) -> tuple[Kind, ...]:
+    """The kind, and the one of dray's own group that stands for it, if there is one."""
+    other = other_face(kind)
+    return (kind,) if other is None else (kind, other)
+
+
 def _unknown_version(api_version: str, found: Kind) -> str:
     served = ", ".join(found.api_version_of(name) for name in found.versions)
     return f"{found.kind} has no version {api_version!r}; there is {served}"

@@ -1,11 +1,12 @@
-"""Calls that many make in the same way, through any client: look whether something is there, change or delete exactly
-this, and no other of its name."""
+"""Calls that many make in the same way, through any client: look whether something is there or may be done,
+change or delete exactly this, and no other of its name."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
+from dray.api.generated.authorization import ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec
 from dray.api.generated.core import Pod
 from dray.api.kinds import PODS
 from dray.api.meta import DeleteOptions, Object, Preconditions
@@ -28,6 +29,16 @@ async def find(client: Client, kind: Kind, namespace: str, name: str, type_: typ
         return None
     assert isinstance(found, type_)
     return found
+
+
+async def may(client: Client, asked: ResourceAttributes) -> bool:
+    """Whether the client's user may do something. Raises ApiError or OSError if the server does not tell."""
+    review = SelfSubjectAccessReview(
+        kind="SelfSubjectAccessReview",
+        api_version="authorization.k8s.io/v1",
+        spec=SelfSubjectAccessReviewSpec(resource_attributes=asked),
+    )
+    return (await client.create(review)).status.allowed
 
 
 async def list_if_served(client: Client, kind: Kind, namespace: str = "") -> tuple[Object, ...] | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
-from dray.api.registry import Kind, other_face
+from dray.api.registry import Kind, faces, other_face
 from dray.api.status import ApiError
 from dray.client.documents import Form
 from dray.client.transport import Transport
@@ -45,7 +45,7 @@ class ServedVersions:
 
     async def _find(self, kind: Kind) -> Form | None:
         """The newest version that both know; None if there is none, which is asked anew the next time."""
-        for face in _faces(kind):
+        for face in faces(kind):
             for version in face.versions:
                 if face.plural in await self.served(face.api_version_of(version)):
                     return Form(face, version)
@@ -54,7 +54,7 @@ class ServedVersions:
 
     def forget(self, kind: Kind) -> None:
         """What was found for a kind no longer holds: the server may have been replaced."""
-        for face in _faces(kind.storage):
+        for face in faces(kind.storage):
             for version in face.versions:
                 self._resources.pop(face.api_version_of(version), None)
 
@@ -78,12 +78,7 @@ class ServedVersions:
         return frozenset(resource.name for resource in listed.resources)
 
 
-def _faces(kind: Kind) -> tuple[Kind, ...]:
-    other = other_face(kind)
-    return (kind,) if other is None else (kind, other)
-
-
 def _missing(kind: Kind) -> ApiError:
-    known = ", ".join(face.api_version_of(version) for face in _faces(kind) for version in face.versions)
+    known = ", ".join(face.api_version_of(version) for face in faces(kind) for version in face.versions)
     brought = "; dray install can bring it, and dray doctor says how" if other_face(kind) is not None else ""
     return ApiError(404, "NotFound", f"the server has no {kind.kind} in a version that dray knows ({known}){brought}")

@@ -14,12 +14,12 @@ import msgspec
 
 from dray.api.cluster import ManagedCluster, ManagedClusterSpec
 from dray.api.cluster.managed_cluster import AGENT_ACCOUNT
-from dray.api.generated.authorization import ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec
+from dray.api.generated.authorization import ResourceAttributes
 from dray.api.kinds import CLUSTERS, SERVICE_ACCOUNTS
 from dray.api.meta import ObjectMeta
 from dray.api.status import ApiError
 from dray.client import Client
-from dray.client.calls import find
+from dray.client.calls import find, may
 from dray.client.kubeconfig import Connection
 
 if TYPE_CHECKING:
@@ -97,9 +97,4 @@ async def _may_accept(client: Client, cluster: str) -> bool:
         subresource="accept",
         name=cluster,
     )
-    review = SelfSubjectAccessReview(
-        kind="SelfSubjectAccessReview",
-        api_version="authorization.k8s.io/v1",
-        spec=SelfSubjectAccessReviewSpec(resource_attributes=asked),
-    )
-    return (await client.create(review)).status.allowed
+    return await may(client, asked)

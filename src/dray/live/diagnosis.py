@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Final, Literal
 import msgspec
 
 from dray.api.generated.authentication import SelfSubjectReview
-from dray.api.generated.authorization import ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec
+from dray.api.generated.authorization import ResourceAttributes
 from dray.api.generated.coordination import Lease
 from dray.api.kinds import CLAIMS, CLASSES, LEASES, NAMESPACES, NODES, PATCHES, PODS, RULES, SLICES
-from dray.api.meta import ObjectMeta
-from dray.api.registry import DRAY_GROUP, RESOURCE_GROUP, Kind, other_face
+from dray.api.registry import DRAY_GROUP, RESOURCE_GROUP, Kind, faces
 from dray.api.status import ApiError
 from dray.api.well_known import CONTROLLERS_LEASE
-from dray.client.calls import find
+from dray.client.calls import find, may
 from dray.reconcile.leader import holder
 
 if TYPE_CHECKING:
@@ -59,9 +58,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
 
     def place_of(self, kind: Kind) -> str:
         """The version in which dray uses a kind here; empty if it is not there."""
-        other = other_face(kind)
-        faces = (kind,) if other is None else (kind, other)
-        found = (face.api_version_of(version) for face in faces for version in face.versions)
+        found = (face.api_version_of(version) for face in faces(kind) for version in face.versions)
         return next((place for place in found if kind.plural in self.served.get(place, ())), "")
 
     def may_not(self, verb: str, *kinds: Kind) -> list[str]:
@@ -105,20 +102,13 @@ async def _served(client: HttpClient) -> dict[str, tuple[str, ...]]:
 
 
 async def _may(client: HttpClient, verb: str, kind: Kind, served: dict[str, tuple[str, ...]]) -> bool:
-    groups = [kind.group]
-    other = other_face(kind)
-    if other is not None and not any(
-        kind.plural in names for place, names in served.items() if place.startswith(f"{kind.group}/")
-    ):
-        groups = [other.group]
-    asked = ResourceAttributes(verb=verb, group=groups[0], resource=kind.plural)
-    review = SelfSubjectAccessReview(
-        api_version="authorization.k8s.io/v1",
-        kind="SelfSubjectAccessReview",
-        metadata=ObjectMeta(),
-        spec=SelfSubjectAccessReviewSpec(resource_attributes=asked),
-    )
-    return bool((await client.create(review)).status.allowed)
+    *others, last = faces(kind)
+    face = next((one for one in others if _is_served(one, served)), last)
+    return await may(client, ResourceAttributes(verb=verb, group=face.group, resource=kind.plural))
+
+
+def _is_served(face: Kind, served: dict[str, tuple[str, ...]]) -> bool:
+    return any(face.plural in names for place, names in served.items() if place.startswith(f"{face.group}/"))
 
 
 async def _user(client: HttpClient) -> str:

@@ -7,13 +7,9 @@ from collections.abc import Iterable
 
 import msgspec
 
-from dray.api.generated.authorization import (
-    ResourceAttributes,
-    SelfSubjectAccessReview,
-    SelfSubjectAccessReviewSpec,
-)
+from dray.api.generated.authorization import ResourceAttributes
 from dray.api.registry import Kind
-from dray.client import Client
+from dray.client import Client, calls
 
 
 class Sight(msgspec.Struct, frozen=True):
@@ -32,14 +28,9 @@ class Sight(msgspec.Struct, frozen=True):
 
 
 async def may(client: Client, verb: str, kind: Kind, namespace: str = "") -> bool:
-    """Whether the client's user may do something. Raises ApiError or OSError if the server does not tell."""
-    attributes = ResourceAttributes(verb=verb, group=kind.group, resource=kind.plural, namespace=namespace)
-    review = SelfSubjectAccessReview(
-        kind="SelfSubjectAccessReview",
-        api_version="authorization.k8s.io/v1",
-        spec=SelfSubjectAccessReviewSpec(resource_attributes=attributes),
-    )
-    return (await client.create(review)).status.allowed
+    """Whether the client's user may do it with a kind. Raises ApiError or OSError if the server does not tell."""
+    asked = ResourceAttributes(verb=verb, group=kind.group, resource=kind.plural, namespace=namespace)
+    return await calls.may(client, asked)
 
 
 async def find_sights(client: Client, kinds: Iterable[Kind], namespace: str) -> tuple[Sight, ...]:
