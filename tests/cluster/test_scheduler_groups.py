@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from dray.api.conditions import find_condition
+from dray.api.conditions import DISRUPTION_TARGET, find_condition
 from dray.api.generated.scheduling import PodGroup
 from dray.api.kinds import EVENTS, POD_GROUPS, PODS
 from dray.api.meta import DeleteOptions
-from dray.api.pod_groups import DISRUPTION_TARGET, INITIALLY_SCHEDULED
+from dray.api.pod_groups import INITIALLY_SCHEDULED
 from dray.api.resource import ResourceClaim
 from dray.api.status import ApiError
 from dray.scheduler.group_binding import GroupBinder, Placed

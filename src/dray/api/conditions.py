@@ -31,6 +31,8 @@ READY: Final = "Ready"
 """What pods and nodes that work say of themselves."""
 POD_SCHEDULED: Final = "PodScheduled"
 """Whether a pod has a node, and why not."""
+DISRUPTION_TARGET: Final = "DisruptionTarget"
+"""Why a pod, or a group of them, is about to be disrupted."""
 
 
 def find_condition(conditions: Iterable[C], type_: str) -> C | None:

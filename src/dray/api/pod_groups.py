@@ -15,7 +15,6 @@ API_GROUP: Final = "scheduling.k8s.io"
 FINALIZER: Final = "scheduling.k8s.io/podgroup-protection"
 """Keeps a group until none of its pods is left."""
 INITIALLY_SCHEDULED: Final = "PodGroupInitiallyScheduled"
-DISRUPTION_TARGET: Final = "DisruptionTarget"
 RESOURCE: Final = "podgroups"
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Final
+from typing import Any, Final
 
-from dray.api.conditions import READY, find_condition, is_true
+from dray.api.conditions import DISRUPTION_TARGET, READY, find_condition, is_true
 from dray.api.generated.core import Binding, ObjectReference, Pod
 from dray.api.meta import ObjectMeta, OwnerReference
 from dray.api.times import Time
@@ -32,6 +32,20 @@ def binding_of(pod: Pod, node: str, owners: tuple[OwnerReference, ...] = ()) -> 
     )
     target = ObjectReference(api_version="v1", kind="Node", name=node)
     return Binding(api_version="v1", kind="Binding", metadata=meta, target=target)
+
+
+def disruption_condition(pod: Pod, reason: str, message: str, now: Time) -> dict[str, Any]:
+    """The condition for a patch that says why a pod is about to be deleted (SVS-28, SVS-69)."""
+    condition: dict[str, Any] = {
+        "type": DISRUPTION_TARGET,
+        "status": "True",
+        "reason": reason,
+        "message": message,
+        "lastTransitionTime": now,
+    }
+    if pod.metadata.generation:
+        condition["observedGeneration"] = pod.metadata.generation
+    return condition
 
 
 def is_static(pod: Pod) -> bool:

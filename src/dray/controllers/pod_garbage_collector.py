@@ -10,7 +10,7 @@ from prometheus_client import Counter
 from dray.api.generated.core import Node, Pod
 from dray.api.kinds import NODES, PODS
 from dray.api.nodes import OUT_OF_SERVICE, QUARANTINE_SECONDS, is_ready
-from dray.api.pods import is_finished
+from dray.api.pods import disruption_condition, is_finished
 from dray.api.references import ObjectName
 from dray.api.status import ApiError
 from dray.client.calls import delete_exactly, find, patch_pod_status
@@ -165,13 +165,8 @@ class PodGarbageCollector(QueueController[Key]):
 
     async def _fail(self, removal: Removal) -> None:
         """Whoever watches the pod learns that it did not end well, and why."""
-        condition = {
-            "type": "DisruptionTarget",
-            "status": "True",
-            "reason": "DeletionByPodGC",
-            "message": removal.message,
-            "lastTransitionTime": str(as_time(self._clock.now())),
-        }
+        now = as_time(self._clock.now())
+        condition = disruption_condition(removal.pod, "DeletionByPodGC", removal.message, now)
         status = {"phase": "Failed", "conditions": [condition]}
         await patch_pod_status(self._client, removal.pod, status)
 

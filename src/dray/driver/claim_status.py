@@ -13,6 +13,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
+from dray.api.conditions import with_conditions
 from dray.api.meta import Condition
 from dray.api.resource.claim import (
     AllocatedDeviceStatus,
@@ -87,20 +88,13 @@ def _health_condition(health: Health | None) -> Condition:
 
 
 def _with(entry: AllocatedDeviceStatus, word: Word, now: Time) -> AllocatedDeviceStatus:
-    before = {condition.type: condition for condition in entry.conditions}
-    own = {condition.type: _timed(condition, before.get(condition.type), now) for condition in word.conditions}
-    kept = [own.pop(condition.type, condition) for condition in entry.conditions]
+    own = (replace(condition, last_transition_time=now) for condition in word.conditions)
     return replace(
         entry,
-        conditions=(*kept, *own.values()),
+        conditions=with_conditions(entry.conditions, own),
         data=entry.data if word.data is None else word.data,
         network_data=entry.network_data if word.network_data is None else word.network_data,
     )
-
-
-def _timed(condition: Condition, before: Condition | None, now: Time) -> Condition:
-    same = before is not None and before.status == condition.status
-    return replace(condition, last_transition_time=before.last_transition_time if before is not None and same else now)
 
 
 def _key(device: AllocatedDeviceStatus | DeviceRequestAllocationResult) -> DeviceKey:

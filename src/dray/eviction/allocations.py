@@ -6,10 +6,9 @@ from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Generic, TypeVar
 
-from dray.api.conditions import is_true
+from dray.api.conditions import DISRUPTION_TARGET, is_true
 from dray.api.generated.core import Pod
 from dray.api.pod_claims import uses_devices
-from dray.api.pod_groups import DISRUPTION_TARGET
 from dray.api.references import ObjectName, ObjectRef
 from dray.api.resource import ResourceClaim
 from dray.api.resource.allocated_node import allocated_node

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dray.api.conditions import is_true
+from dray.api.conditions import DISRUPTION_TARGET, is_true
 from dray.api.generated.core import Pod
 from dray.api.generated.scheduling import PodGroup
 from dray.api.pod_claims import uses_devices
-from dray.api.pod_groups import DISRUPTION_TARGET
 from dray.api.references import ObjectName, ObjectRef
 from dray.api.resource import DeviceTaintRule, ResourceClaim, ResourceSlice
 from dray.api.resource.pool import PoolKey

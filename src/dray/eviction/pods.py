@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dray.api.generated.core import Pod
-from dray.api.pods import is_active
+from dray.api.pods import disruption_condition, is_active
 from dray.api.times import Time
 
 
@@ -26,13 +26,5 @@ def disruption_patch(pod: Pod, reason: str, message: str, now: Time) -> dict[str
 
     The uid in it keeps a pod of the same name that was created meanwhile from being marked.
     """
-    condition: dict[str, Any] = {
-        "type": "DisruptionTarget",
-        "status": "True",
-        "reason": reason,
-        "message": message,
-        "lastTransitionTime": now,
-    }
-    if pod.metadata.generation:
-        condition["observedGeneration"] = pod.metadata.generation
+    condition = disruption_condition(pod, reason, message, now)
     return {"metadata": {"uid": pod.metadata.uid}, "status": {"conditions": [condition]}}

@@ -12,6 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from dray import __version__
+from dray.api.conditions import with_conditions
 from dray.api.generated.core import (
     DaemonEndpoint,
     Node,
@@ -91,23 +92,18 @@ def with_status(node: Node, address: str, runtime: str, now: Time, serving: Serv
 
 
 def _conditions(status: NodeStatus, now: Time) -> tuple[NodeCondition, ...]:
-    known = {condition.type: condition for condition in status.conditions}
-    own = []
-    for name, value, reason, message in _GOOD:
-        before = known.pop(name, None)
-        same = before is not None and before.status == value
-        since = before.last_transition_time if same and before is not None else now
-        own.append(
-            NodeCondition(
-                type=name,
-                status=value,
-                reason=reason,
-                message=message,
-                last_heartbeat_time=now,
-                last_transition_time=since,
-            )
+    own = (
+        NodeCondition(
+            type=name,
+            status=value,
+            reason=reason,
+            message=message,
+            last_heartbeat_time=now,
+            last_transition_time=now,
         )
-    return (*own, *known.values())
+        for name, value, reason, message in _GOOD
+    )
+    return with_conditions(status.conditions, own)
 
 
 def _capacity() -> dict[str, Quantity]:

@@ -12,6 +12,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from dray.api import kinds
+from dray.api.conditions import DISRUPTION_TARGET, POD_SCHEDULED
 from dray.api.generated.core import (
     Container,
     ContainerPort,
@@ -58,7 +59,7 @@ NEEDED: Final = (kinds.NODES, kinds.SLICES, kinds.CLAIMS, kinds.PODS)
 
 IMAGE: Final = "recorded"
 _ANNOTATIONS: Final = ("dray.dev/", "resource.kubernetes.io/", "kubernetes.io/config.mirror")
-_POD_CONDITIONS: Final = ("PodScheduled", "DisruptionTarget")
+_POD_CONDITIONS: Final = (POD_SCHEDULED, DISRUPTION_TARGET)
 _NODE_CONDITIONS: Final = ("Ready",)
 
 

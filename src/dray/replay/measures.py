@@ -14,7 +14,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from dray.api.conditions import find_condition
+from dray.api.conditions import POD_SCHEDULED, find_condition
 from dray.api.generated.core import Node, Pod
 from dray.api.meta import Object
 from dray.api.pod_claims import uses_devices
@@ -124,7 +124,7 @@ class ReplayObserver:
         if life is None:
             wants = uses_devices(pod)
             life = self._lives[uid] = _Life(full_name(pod), wants)
-        told = find_condition(pod.status.conditions, "PodScheduled")
+        told = find_condition(pod.status.conditions, POD_SCHEDULED)
         if pod.spec.node_name and life.placed is None:
             life.placed = now
             if self._start is not None and life.since is None and told is not None and told.status == "True":

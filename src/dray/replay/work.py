@@ -15,10 +15,9 @@ from typing import Final
 
 import msgspec
 
-from dray.api.conditions import find_condition
+from dray.api.conditions import DISRUPTION_TARGET, find_condition
 from dray.api.generated.core import Pod
 from dray.api.meta import OwnerReference
-from dray.api.pod_groups import DISRUPTION_TARGET
 from dray.api.pods import MIRROR_ANNOTATION, RUNNING, is_finished
 
 DECIDED: Final = frozenset(

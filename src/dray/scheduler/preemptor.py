@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from msgspec.structs import replace
 
-from dray.api.conditions import with_condition
+from dray.api.conditions import DISRUPTION_TARGET, with_condition
 from dray.api.generated.core import Pod
 from dray.api.kinds import PODS
 from dray.api.meta import Condition
-from dray.api.pod_groups import DISRUPTION_TARGET
+from dray.api.pods import disruption_condition
 from dray.api.references import full_name
 from dray.api.status import ApiError
 from dray.client import Client
@@ -106,7 +106,9 @@ class Preemptor:
     async def _send_away(self, pod: Pod, victim: PodInfo, node: str) -> None:
         if victim.pod.metadata.deletion_timestamp is not None:
             return
-        status = {"conditions": [self._condition()]}
+        message = f"{self._name}: preempting to accommodate a higher priority pod"
+        condition = disruption_condition(victim.pod, REASON, message, as_time(self._clock.now()))
+        status = {"conditions": [condition]}
         try:
             is_marked = await patch_pod_status(self._client, victim.pod, status)
             if is_marked and await delete_exactly(self._client, PODS, victim.pod):
@@ -115,14 +117,3 @@ class Preemptor:
         except (ApiError, OSError, TimeoutError):
             self._cluster.keep(victim)
             raise
-
-    def _condition(self) -> dict[str, Any]:
-        message = f"{self._name}: preempting to accommodate a higher priority pod"
-        now = str(as_time(self._clock.now()))
-        return {
-            "type": "DisruptionTarget",
-            "status": "True",
-            "reason": REASON,
-            "message": message,
-            "lastTransitionTime": now,
-        }

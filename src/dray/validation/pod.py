@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from dray.api.conditions import POD_SCHEDULED
 from dray.api.field import FieldError, forbidden, invalid
 from dray.api.generated.core import Container, Pod, PodCondition, PodSpec, PodStatus
 from dray.api.pods import DELETION_COST, MIRROR_ANNOTATION
@@ -44,7 +45,7 @@ def _first_status(spec: PodSpec) -> PodStatus:
     if not spec.scheduling_gates:
         return status
     blocked = PodCondition(
-        type="PodScheduled",
+        type=POD_SCHEDULED,
         status="False",
         reason="SchedulingGated",
         message="Waiting until the pod has no scheduling gates",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from dray.api.conditions import find_condition
+from dray.api.conditions import POD_SCHEDULED, find_condition
 from dray.api.generated.core import Pod
 from dray.api.pods import is_finished
 from dray.api.references import full_name
@@ -50,7 +50,7 @@ def is_waiting(pod: Pod) -> bool:
 
 
 def _pod(pod: Pod) -> PodRow:
-    told = find_condition(pod.status.conditions, "PodScheduled")
+    told = find_condition(pod.status.conditions, POD_SCHEDULED)
     is_told = told is not None and told.status != "True"
     return PodRow(
         name=full_name(pod),

@@ -7,6 +7,7 @@ from typing import NamedTuple, TypeAlias
 
 import msgspec
 
+from dray.api.conditions import DISRUPTION_TARGET
 from dray.api.generated.core import Pod
 from dray.api.references import ObjectRef
 from dray.api.status import ApiError
@@ -117,7 +118,7 @@ class Evictor:
         offered = self._policies.offered.get(pod.metadata.annotations.get(POLICY_ANNOTATION, ""))
         is_wanted = (offered or self._policies.default).follows_up
         ours = self._identity.target.reason
-        return is_wanted and any(one.type == "DisruptionTarget" and one.reason == ours for one in pod.status.conditions)
+        return is_wanted and any(one.type == DISRUPTION_TARGET and one.reason == ours for one in pod.status.conditions)
 
     async def follow_up(self, pod: Pod, unknown: EvictionCause) -> float | None:
         """Asks about a pod that is being deleted; `unknown` stands for its cause if it was deleted before a restart.

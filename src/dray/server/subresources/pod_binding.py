@@ -6,6 +6,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
+from dray.api.conditions import POD_SCHEDULED, with_condition
 from dray.api.field import FieldError, invalid, not_supported, required
 from dray.api.generated.core import Binding, ObjectReference, Pod, PodCondition
 from dray.api.kinds import PODS
@@ -83,10 +84,5 @@ def _binding_conflict(name: str, why: str) -> errors.ApiError:
 
 
 def _scheduled(pod: Pod, now: Time) -> tuple[PodCondition, ...]:
-    others = tuple(condition for condition in pod.status.conditions if condition.type != "PodScheduled")
-    made = PodCondition(
-        type="PodScheduled",
-        status="True",
-        last_transition_time=now,
-    )
-    return (*others, made)
+    made = PodCondition(type=POD_SCHEDULED, status="True", last_transition_time=now)
+    return with_condition(pod.status.conditions, made)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from dray.api.conditions import DISRUPTION_TARGET, with_condition
 from dray.api.generated.core import Pod, PodCondition
 from dray.api.generated.policy import Eviction, PodDisruptionBudget
 from dray.api.kinds import BUDGETS, PODS
@@ -52,17 +53,14 @@ def _disrupted(pod: Pod, now: Time, *, if_unready: bool) -> Pod:
     """The pod with the condition that tells why it is going to be deleted. Raises ApiError if it has become ready."""
     if if_unready and is_ready(pod):
         raise _refused(StatusCause(reason="DisruptionBudget", message="The pod has become ready."), retry_after=0)
-    known = pod.status.conditions
-    before = next((one for one in known if one.type == "DisruptionTarget" and one.status == "True"), None)
     made = PodCondition(
-        type="DisruptionTarget",
+        type=DISRUPTION_TARGET,
         status="True",
         reason="EvictionByEvictionAPI",
         message="Eviction API: evicting",
-        last_transition_time=now if before is None else before.last_transition_time,
+        last_transition_time=now,
     )
-    others = tuple(one for one in known if one.type != made.type)
-    return replace(pod, status=replace(pod.status, conditions=(*others, made)))
+    return replace(pod, status=replace(pod.status, conditions=with_condition(pod.status.conditions, made)))
 
 
 async def _spend_budget(engine: Engine, call: Call, pod: Pod, dry_run: bool) -> bool:

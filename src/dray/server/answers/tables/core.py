@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from dray.api.conditions import POD_SCHEDULED
 from dray.api.pods import is_terminating
 from dray.api.times import Time
 from dray.server.answers.tables.columns import AGE, NAME, NONE, UNKNOWN, Cell, Column, since, text
@@ -20,7 +21,7 @@ def _pod_status(pod: Any) -> str:
     """The phase, or what says more: the reason of a waiting or ended container, or that the pod is being deleted."""
     shown = pod.status.reason or pod.status.phase or UNKNOWN
     for condition in pod.status.conditions:
-        if condition.type == "PodScheduled" and condition.reason == "SchedulingGated":
+        if condition.type == POD_SCHEDULED and condition.reason == "SchedulingGated":
             shown = "SchedulingGated"
     for status in reversed(pod.status.container_statuses):
         state = status.state

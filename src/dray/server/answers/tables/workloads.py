@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from dray.api.conditions import find_condition
-from dray.api.pod_groups import DISRUPTION_TARGET, INITIALLY_SCHEDULED, is_gang
+from dray.api.conditions import DISRUPTION_TARGET, find_condition
+from dray.api.pod_groups import INITIALLY_SCHEDULED, is_gang
 from dray.api.references import controller_of
 from dray.api.registry import split_api_version
 from dray.api.times import Time
