@@ -4,7 +4,8 @@
                        └─ LocalClient         a dray server in the same process: no HTTP, no encoding
     Informer: list + watch ─▶ a store of objects, kept current, with handlers and indexes
 
-Objects are typed, in the hub version of their kind, immutable and shared. May import `dray.api` and `dray.validation`.
+Objects are typed, in the hub version of their kind, immutable and shared. May import `dray.files`, `dray.validation`
+and `dray.api`.
 """
 
 from dray.client.informer import Informer

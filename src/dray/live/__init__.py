@@ -1,5 +1,11 @@
 """A running cluster as people look at it: views that events keep current, so that looking costs next to nothing.
 
-`cluster_view` (devices, claims, nodes) and `fleet_view` (clusters of a hub) follow a server for a command that shows
-them; `overview` and `device_metrics` count what a process sees. Reads through the API; writes nothing.
+    cluster_view, fleet_view   devices, claims and nodes, or the clusters of a hub, for a command that shows them
+    viewer, documents          the cluster as one user may see it, for the page and `dray top`; its documents
+    rights                     what that user may look at
+    overview, device_metrics   what a process sees, in numbers
+    diagnosis                  what works on a server, and why something does not: `dray doctor`
+
+What is kept current goes by informers (`following`), whose news are worked off a few milliseconds at a time (`turns`).
+Reads through the API; writes nothing.
 """

@@ -4,7 +4,8 @@
                                          ▲                  │ failed: again, later and later
                                          └──────────────────┘ wants to look again at a time: add_at
 
-Decisions are pure functions of state and time; this package waits and retries. It may import `dray.client` and below.
+Decisions are pure functions of state and time; this package waits and retries. It may import `dray.client`,
+`dray.process` and below.
 """
 
 from dray.process.clock import Clock, RealClock, VirtualClock

@@ -4,7 +4,8 @@
                                                                                  RecordingWriter ─▶ file ◀──┘
     file ─▶ read_recording ─▶ Recording: header, entries, what is wrong with it ─▶ `dray.replay`
 
-Follows through any client, so a real Kubernetes cluster as well. May import `dray.client` and below.
+Follows through any client, so a real Kubernetes cluster as well. May import `dray.client`,
+`dray.process` and below.
 """
 
 from dray.recording.entries import VERSION, Entry, Gap, Gone, Header, Listed, Seen

@@ -7,6 +7,6 @@
                                                            └─ scoring   which node is the best
     Rehearsal: a Cluster in which pods are bound one after the other, and everything can be taken back
 
-Pure and synchronous: imports `dray.allocator` and what is below it, does no I/O, reads no clock (one may be given) and
+Pure and synchronous: imports `dray.prose` and what is below it, does no I/O, reads no clock (one may be given) and
 changes none of its inputs. The live scheduler, explanations, previews and plans for more nodes all ask this one.
 """

@@ -17,6 +17,11 @@ A request crosses the rooms in one direction:
     admission         what may change or refuse a write
     verbs, patch      what is done; the formats of patches
     subresources      the strategies of what lies below an object
+    transactions      what belongs together in one write: a pod and its claims, its node and its devices
+    custom            the definitions in the store, as kinds in the table
+    webhooks          asking those of others
+    kubelets          what only a node can answer: logs, commands, ports
+    protobuf          the other form of bodies and answers
     answers           records in, bytes out
     discovery         what the server tells about itself
     observers         metrics, audit, logs
@@ -26,6 +31,6 @@ A request crosses the rooms in one direction:
     api_server        wires all of it, over a store, a clock and listeners that it is given
     instance          an `ApiServer` on a state directory
 
-May import `dray.store`, `dray.client`, `dray.process` and below. Of the rest of dray, only the commands open a store
-(backup and restore).
+May import `dray.store`, `dray.client`, `dray.streams`, `dray.process` and below. Of the rest of dray, only the commands
+open a store (backup and restore).
 """

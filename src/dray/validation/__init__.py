@@ -2,7 +2,7 @@
 
 `validate`, `default` and `convert` take plain dicts; the stages (`default_object`, `prepare_for_create`, …) take typed
 objects in hub shape, and so do the rules of a kind (`rules_for`), which is what the API server calls. Pure: imports
-`dray.api` and `dray.cel`, does no I/O.
+`dray.admission` and what is below it, does no I/O.
 Errors have Kubernetes' shape (reason, field path, message), and an object's errors are all reported at once.
 """
 

@@ -9,5 +9,5 @@ A request crosses the package in one direction:
     node_restriction, driver_restriction, escalation     what RBAC cannot say about a write
 
 Everything but `state_directory`, `credentials` and `token_file` is pure: no I/O, no logging; the clock and the look-ups
-of stored objects are handed in. Nothing here knows HTTP. It may import `dray.api` and `dray.server.errors`.
+of stored objects are handed in. Only `gate`, which puts all of it together for a request, knows HTTP.
 """
