@@ -56,6 +56,15 @@ def test_the_fastest_of_several_taints_wins() -> None:
     assert max(taken.values()) <= 1.0
 
 
+@pytest.mark.req("5055-92", "5055-93")
+def test_whom_a_fast_taint_evicts_takes_no_turn_of_a_slow_one() -> None:
+    slow, fast = Cause(1, START, 1), Cause(2, START, 100)
+    evictions: Evictions[str] = Evictions()
+    evictions.set("both", {1: slow, 2: fast}, START)
+    evictions.set("slow only", {1: slow}, START)
+    assert evictions.take(START, START) == [("both", fast), ("slow only", slow)]
+
+
 @pytest.mark.req("5055-90", "5055-132")
 def test_different_pods_under_different_taints_do_not_share_a_rate() -> None:
     evictions: Evictions[str] = Evictions()
