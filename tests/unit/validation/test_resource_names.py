@@ -78,3 +78,9 @@ def test_no_names_of_pools(name: str) -> None:
 def test_long_names_are_refused_in_linear_time(text: str) -> None:
     assert wrong(resource_names.validate_qualified_name, text) or text.count("/") > 1
     assert wrong(resource_names.validate_pool_name, text)
+
+
+def test_a_key_stands_in_a_path_as_a_whole_or_without_its_middle() -> None:
+    """As long as the longest name of an attribute: 63 of a domain, a slash and 32 of a name."""
+    assert resource_names.shortened("a" * 96) == "a" * 96
+    assert resource_names.shortened("a" * 60 + "b" * 60) == "a" * 47 + "..." + "b" * 46
