@@ -277,12 +277,7 @@ async def update(
             raise errors.conflict(route.kind, route.name, _other_uid(uid, meta.uid))
         call.is_large = call.is_large or record.size > LARGE
         old = record.obj if not route.kind.converts else await shown_form(engine, call, record.obj)
-        wanted = await engine.beside(call, change, old) if call.is_large else change(old)
-        if wanted.metadata.resource_version not in ("", meta.resource_version):
-            raise errors.conflict(route.kind, route.name)  # a patch may name the revision it is for
-        new = await _changed(engine, call, wanted, old)
-        if then is not None:
-            new = await _changed(engine, then, replace(new, status=wanted.status), new)  # type: ignore[attr-defined]  # a kind with a status
+        new = await _wanted(engine, call, change, old, then)
         if call.is_large:
             changed = await engine.beside(call, _if_changed, call, old, new, track)
         else:
@@ -309,6 +304,17 @@ async def update(
         except NotFound:
             raise errors.not_found(route.kind, route.name) from None
     raise errors.conflict(route.kind, route.name, "too many others are writing the object")
+
+
+async def _wanted(engine: Engine, call: Call, change: Change, old: Object, then: Call | None) -> Object:
+    """What `change` makes of an object, as everybody who has a say in it leaves it. Raises ApiError."""
+    wanted = await engine.beside(call, change, old) if call.is_large else change(old)
+    if wanted.metadata.resource_version not in ("", old.metadata.resource_version):
+        raise errors.conflict(call.route.kind, call.route.name)  # a patch may name the revision it is for
+    new = await _changed(engine, call, wanted, old)
+    if then is None:
+        return new
+    return await _changed(engine, then, replace(new, status=wanted.status), new)  # type: ignore[attr-defined]  # a kind with a status
 
 
 async def is_stale(engine: Engine, record: Record) -> bool:
