@@ -14,3 +14,10 @@ def etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Etcd]:
     """A cluster of one."""
     with running_etcd(tmp_path_factory.mktemp("etcd")) as started:
         yield started
+
+
+@pytest.fixture(params=["etcd", "one process"])
+def place(request: pytest.FixtureRequest) -> Etcd | None:
+    """etcd, for several servers, or None, for a server in memory."""
+    found: Etcd | None = request.getfixturevalue("etcd") if request.param == "etcd" else None
+    return found

@@ -33,13 +33,6 @@ ROUNDS = 12
 GROUP = "gang"
 
 
-@pytest.fixture(params=["etcd", "one process"])
-def place(request: pytest.FixtureRequest) -> Etcd | None:
-    """etcd, for two servers, or None, for one."""
-    found: Etcd | None = request.getfixturevalue("etcd") if request.param == "etcd" else None
-    return found
-
-
 @contextlib.asynccontextmanager
 async def schedulers(etcd: Etcd | None) -> AsyncIterator[tuple[LocalClient, LocalClient]]:
     """Two, each at another server if there are several."""

@@ -34,13 +34,6 @@ SCHEDULER = "kube-scheduler"
 ROUNDS = 8
 
 
-@pytest.fixture(params=["etcd", "one process"])
-def place(request: pytest.FixtureRequest) -> Etcd | None:
-    """etcd, or None for a server in memory."""
-    found: Etcd | None = request.getfixturevalue("etcd") if request.param == "etcd" else None
-    return found
-
-
 @contextlib.asynccontextmanager
 async def started_servers(place: Etcd | None = None, count: int = 1) -> AsyncIterator[Sequence[ApiServer]]:
     async with contextlib.AsyncExitStack() as stack:

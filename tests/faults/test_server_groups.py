@@ -6,8 +6,7 @@ Every seed is one day, the same every time. `DRAY_SEED=17 pytest tests/faults/te
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 import pytest
 from msgspec.structs import replace
@@ -20,6 +19,7 @@ from fault_simulation import server_group
 from fault_simulation.etcd_network import CALM
 from fault_simulation.guards import forget_revisions
 from fault_simulation.network import Faults
+from fault_simulation.seeds import seeds
 from fault_simulation.simulation import SEVERAL_SERVERS, Day, several_servers, simulate
 
 ATTEMPTS = 20
@@ -38,12 +38,6 @@ RUSH = Day(
     habits={"create_pod": 40, "kill_pod": 30, "stop_node": 0, "taint_node": 0, "withdraw_slice": 0},
 )
 """More pods than devices, and three schedulers that want to give them what they wait for."""
-
-
-def seeds(usual: Iterable[int]) -> Iterable[int]:
-    """Those of every run, or the one that is asked for."""
-    wanted = os.environ.get("DRAY_SEED")
-    return usual if wanted is None else (int(wanted),)
 
 
 @pytest.mark.parametrize("seed", seeds(range(5)))

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 import pytest
 
@@ -26,6 +25,7 @@ from dray.store.etcd.session import Session
 from fault_simulation.etcd import Etcd
 from fault_simulation.etcd_network import CALM, EtcdFaults, EtcdNetwork
 from fault_simulation.guards import forget_revisions
+from fault_simulation.seeds import seeds
 from fault_simulation.server_group import VERSIONS
 from fault_simulation.store_histories import live, opened
 
@@ -142,12 +142,6 @@ def test_who_believes_to_be_alone_for_too_long_is_noticed(
         except AssertionError:
             return
     pytest.fail(f"nobody noticed in {ATTEMPTS} histories")
-
-
-def seeds(usual: Iterable[int]) -> Iterable[int]:
-    """Those of every run, or the one that is asked for."""
-    wanted = os.environ.get("DRAY_SEED")
-    return usual if wanted is None else (int(wanted),)
 
 
 @pytest.mark.parametrize("seed", seeds(range(5)))

@@ -25,11 +25,6 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[LiveServ
         yield started
 
 
-@pytest.fixture(scope="module")
-def server(running: tuple[LiveServer, Instance]) -> LiveServer:
-    return running[0]
-
-
 class Reply:
     """The answer to bytes sent over a socket."""
 

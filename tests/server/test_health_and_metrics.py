@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -11,20 +10,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from dray.server.instance import Instance
 from live_server import LiveServer
 from patience import eventually
-from server_process import server_on_thread
 
 MAPS = "/api/v1/namespaces/default/configmaps"
-
-
-@pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[LiveServer, Instance]]:
-    with server_on_thread(tmp_path_factory.mktemp("state") / "state") as started:
-        yield started
-
-
-@pytest.fixture(scope="module")
-def server(running: tuple[LiveServer, Instance]) -> LiveServer:
-    return running[0]
 
 
 def samples(server: LiveServer) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:

@@ -34,11 +34,6 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[LiveServ
 
 
 @pytest.fixture
-def server(running: tuple[LiveServer, Instance]) -> LiveServer:
-    return running[0]
-
-
-@pytest.fixture
 def parts(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How long the parts are that are written."""
     found: list[int] = []

@@ -6,7 +6,6 @@ import asyncio
 import json
 import socket
 import time
-from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 import pytest
@@ -17,20 +16,8 @@ from dray.server.app import App
 from dray.server.instance import Instance
 from live_server import LiveServer
 from patience import PATIENCE
-from server_process import server_on_thread
 
 MAPS = "/api/v1/namespaces/default/configmaps"
-
-
-@pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[LiveServer, Instance]]:
-    with server_on_thread(tmp_path_factory.mktemp("state") / "state") as started:
-        yield started
-
-
-@pytest.fixture(scope="module")
-def server(running: tuple[LiveServer, Instance]) -> LiveServer:
-    return running[0]
 
 
 @pytest.fixture
