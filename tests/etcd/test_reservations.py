@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from builders import manifest
+from builders import DRIVER, manifest, resource_slice
 from dray.api.kinds import CLAIMS, POD_GROUPS, PODS
 from dray.api.meta import DeleteOptions
 from dray.api.pod_claims import consumer
@@ -85,7 +85,8 @@ async def reserved(client: LocalClient, name: str, group: str = "") -> tuple[Any
         user = ResourceClaimConsumerReference(
             api_group="scheduling.k8s.io", resource="podgroups", name=group, uid="7d8f8b1e-7d0c-4a3f-8b57-0d7a6c1c2f10"
         )
-    result = {"request": "gpu", "driver": "gpu.example.com", "pool": "pool", "device": name}
+    await client.create(typed(resource_slice(name, "gpu-0")))
+    result = {"request": "gpu", "driver": DRIVER, "pool": name, "device": "gpu-0"}
     allocated = typed(
         manifest("resource.k8s.io/v1", "ResourceClaim", name, status={"allocation": {"devices": {"results": [result]}}})
     )

@@ -88,9 +88,8 @@ def give_devices_twice(patch: pytest.MonkeyPatch) -> None:
     """The server takes every allocation."""
 
     def unguarded(
-        _self: HeldDevices, _key: Key, _new: ResourceClaim, _old: ResourceClaim, finish: Finish, *, is_judged: bool
+        _self: HeldDevices, _key: Key, _new: ResourceClaim, _old: ResourceClaim, finish: Finish, **_who: bool
     ) -> Finish:
-        del is_judged
         return finish
 
     patch.setattr(HeldDevices, "guarded", unguarded)
