@@ -8,7 +8,7 @@ import time
 from datetime import UTC, datetime
 from functools import lru_cache
 from math import floor
-from typing import Protocol
+from typing import Final, Protocol
 
 from dray.api.times import Time
 
@@ -49,6 +49,12 @@ class RealClock:
     async def sleep(self, seconds: float) -> None:
         """Returns after so many seconds."""
         await asyncio.sleep(max(seconds, 0))
+
+
+MOST_TURNS: Final = 2000
+"""Of a loop on which time stands still: somebody may be ready all the time."""
+MOMENT: Final = 0.025
+"""Seconds of the loop's own clock."""
 
 
 class VirtualClock:
@@ -97,6 +103,17 @@ class VirtualClock:
         await self.settle(turns)
 
     async def settle(self, turns: int = 50) -> None:
-        """Lets everything that can run now run, for some turns of the loop."""
-        for _ in range(turns):
-            await asyncio.sleep(0)
+        """Lets everything that can run now run: for some turns of the loop, and on until nobody else is about to.
+
+        Who is still at work when time moves on would be late. How many turns something takes is left to chance, and
+        those who watch the store are told together, a moment apart by the loop's own clock.
+        """
+        loop = asyncio.get_running_loop()
+        ready, timers = getattr(loop, "_ready", ()), getattr(loop, "_scheduled", ())
+        for turn in range(MOST_TURNS):
+            pause = 0.0
+            if turn >= turns and not ready:
+                pause = timers[0].when() - loop.time() if timers else MOMENT
+                if pause >= MOMENT:
+                    break
+            await asyncio.sleep(max(pause, 0.0))
