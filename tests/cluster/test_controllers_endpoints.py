@@ -101,3 +101,37 @@ async def test_services_without_selector_are_left_alone() -> None:
         await world.create(service("a", selector={}))
         await world.settle()
         assert await slices(world) == []
+
+
+async def test_pods_and_services_find_each_other_by_any_labels() -> None:
+    """Which label a Service's pods are found by is nobody's concern: all that it asks for have to be there."""
+    async with endpoint_world() as world:
+        both = {"app": "a", "tier": "back"}
+        await world.create(service("a"), service("b", selector=both), service("c", selector={"tier": "back"}))
+        await pod(world, "one", "10.0.0.1")
+        await pod(world, "two", "10.0.0.2", app="x")
+        await world.settle()
+
+        async def members() -> dict[str, list[str]]:
+            await world.settle()
+            return {
+                each.metadata.labels[SERVICE]: sorted(one.target_ref.name for one in each.endpoints)
+                for each in await slices(world)
+            }
+
+        async def label(name: str, **labels: str | None) -> None:
+            await world.patch("pods", name, {"metadata": {"labels": labels}})
+
+        assert await members() == {"a": ["one"], "b": [], "c": []}
+        await label("one", tier="back")
+        await label("two", tier="back")
+        assert await members() == {"a": ["one"], "b": ["one"], "c": ["one", "two"]}
+        await label("two", app="a")
+        await label("one", tier=None)
+        assert await members() == {"a": ["one", "two"], "b": ["two"], "c": ["two"]}
+        await world.patch("services", "c", {"spec": {"selector": {"tier": None, "app": "a"}}})
+        await world.delete("services", "a")
+        assert await members() == {"b": ["two"], "c": ["one", "two"]}
+        await world.patch("services", "b", {"spec": {"selector": {"tier": "front"}}})
+        await label("one", tier="front")
+        assert await members() == {"b": ["one"], "c": ["one", "two"]}

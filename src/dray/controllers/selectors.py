@@ -1,7 +1,8 @@
 """Who of many selects a pod: selectors of workloads, jobs and budgets, each read once.
 
-pod changed ─▶ `tell` ─┬─ a few in its namespace ──▶ those that select it, at once
-                       └─ many ──▶ `run`: a part at a time, for all pods that changed meanwhile; then a rest
+pod changed ─▶ `tell`: those that ask for one of its labels ─┬─ a few ──▶ those that select it, at once
+                                                             └─ many ──▶ `run`: a part at a time, for all pods
+                                                                         that changed meanwhile; then a rest
 
 Whoever may make pods and budgets in a namespace can make thousands of both, and each pod is about each budget.
 """
@@ -9,16 +10,19 @@ Whoever may make pods and budgets in a namespace can make thousands of both, and
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
 from typing import Any, Final
 
-from dray.api.labels import LabelSelector
+from dray.api.labels import LabelSelector, Requirement
 from dray.api.references import ObjectName
 from dray.process.clock import Clock
 from dray.reconcile.effort import LONGEST_REST, REST
 
 FEW: Final = 50
-"""Selectors of a namespace that are asked within the event."""
+"""Selectors that may select a pod and are asked within the event."""
+FEW_VALUES: Final = 8
+"""A selector that is content with more values of each label is asked about every pod."""
 AT_ONCE: Final = 500
 """How often selectors are asked before others get a turn of the loop."""
 MOST_LABELS: Final = 20
@@ -26,6 +30,52 @@ MOST_LABELS: Final = 20
 
 Read = Callable[[Any], LabelSelector | None]
 Labels = Mapping[str, str]
+Label = tuple[str, str]
+
+
+class _Namespace:
+    """The selectors of a namespace, by a label that pods need."""
+
+    def __init__(self) -> None:
+        self.selectors: dict[ObjectName, LabelSelector] = {}
+        self._needs: dict[ObjectName, tuple[Label | None, ...]] = {}
+        self._by_label: dict[Label | None, dict[ObjectName, None]] = {}
+        """By None those that need none of a few."""
+
+    def put(self, name: ObjectName, selector: LabelSelector) -> None:
+        self.drop(name)
+        self.selectors[name] = selector
+        self._needs[name] = needs = self._best(selector.requirements)
+        for label in needs:
+            self._by_label.setdefault(label, {})[name] = None
+
+    def drop(self, name: ObjectName) -> None:
+        if self.selectors.pop(name, None) is None:
+            return
+        for label in self._needs.pop(name):
+            del self._by_label[label][name]
+            if not self._by_label[label]:
+                del self._by_label[label]
+
+    def asking_for(self, labels: Iterable[Labels], limit: int | None = None) -> list[ObjectName] | None:
+        """Those that may select pods with any of these labels, each once; None if they are more than a limit."""
+        wanted = dict.fromkeys(chain((None,), *(one.items() for one in labels)))
+        found = [there for label in wanted if (there := self._by_label.get(label))]
+        if limit is not None and sum(map(len, found)) > limit:
+            return None
+        return list(dict.fromkeys(chain.from_iterable(found)))
+
+    def _best(self, requirements: Iterable[Requirement]) -> tuple[Label | None, ...]:
+        """The labels of which a pod needs one, of those that tell pods apart best: few others ask for them."""
+        choices = [
+            tuple((one.key, value) for value in dict.fromkeys(one.values))
+            for one in requirements
+            if one.operator == "In" and len(one.values) <= FEW_VALUES
+        ]
+        return min(choices, key=self._commonness, default=(None,))
+
+    def _commonness(self, labels: tuple[Label, ...]) -> int:
+        return sum(1 + len(self._by_label.get(label, ())) for label in labels)
 
 
 class Selectors:
@@ -36,7 +86,7 @@ class Selectors:
         self._read = read
         self._add = add
         self._clock = clock
-        self._by_namespace: dict[str, dict[ObjectName, LabelSelector]] = {}
+        self._by_namespace: dict[str, _Namespace] = {}
         self._waiting: dict[str, dict[frozenset[tuple[str, str]], Labels]] = {}
         self._news = asyncio.Event()
 
@@ -46,12 +96,12 @@ class Selectors:
             return
         name = ObjectName.of(old if new is None else new)
         selector = None if new is None else self._read(new)
-        there = self._by_namespace.setdefault(name.namespace, {})
+        there = self._by_namespace.setdefault(name.namespace, _Namespace())
         if selector is not None and not selector.matches_nothing:
-            there[name] = selector
+            there.put(name, selector)
         else:
-            there.pop(name, None)
-        if not there:
+            there.drop(name)
+        if not there.selectors:
             del self._by_namespace[name.namespace]
 
     def tell(self, namespace: str, *labels: Labels) -> None:
@@ -59,9 +109,10 @@ class Selectors:
         known = self._by_namespace.get(namespace)
         if known is None:
             return
-        if len(known) <= FEW:
-            for name, selector in known.items():
-                if any(map(selector.matches, labels)):
+        few = known.asking_for(labels, FEW)
+        if few is not None:
+            for name in few:
+                if any(map(known.selectors[name].matches, labels)):
                     self._add(name)
             return
         waiting = self._waiting.setdefault(namespace, {})
@@ -80,9 +131,15 @@ class Selectors:
                 await self._clock.sleep(min(REST * (self._clock.monotonic() - began), LONGEST_REST))
 
     async def _ask(self, namespace: str, labels: list[Labels]) -> None:
+        known = self._by_namespace.get(namespace)
+        if known is None:
+            return
         are_all = len(labels) > MOST_LABELS
         asked = 0
-        for name, selector in list(self._by_namespace.get(namespace, {}).items()):
+        for name in list(known.selectors) if are_all else known.asking_for(labels) or ():
+            selector = known.selectors.get(name)
+            if selector is None:
+                continue  # it is gone meanwhile
             if are_all or any(map(selector.matches, labels)):
                 self._add(name)
             asked += 1 if are_all else len(labels)

@@ -40,6 +40,19 @@ class Followed:
         return found
 
 
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many selectors have been asked."""
+    count, matches = [0], LabelSelector.matches
+
+    def counted(selector: LabelSelector, labels: Mapping[str, str]) -> bool:
+        count[0] += 1
+        return matches(selector, labels)
+
+    monkeypatch.setattr(LabelSelector, "matches", counted)
+    return count
+
+
 def budget(number: int, value: str, namespace: str = "default") -> PodDisruptionBudget:
     values = (value, *(f"v{other}" for other in range(20)))
     wanted = Selector(match_expressions=(LabelSelectorRequirement(key="a", operator="In", values=values),))
@@ -72,20 +85,10 @@ def test_selectors_are_read_once_however_many_pods_change() -> None:
 
 
 @pytest.mark.parametrize("pods", [1, MOST_LABELS, 10 * MOST_LABELS])
-async def test_many_are_asked_a_part_at_a_time_and_all_that_are_meant_are_found(
-    pods: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_many_are_asked_a_part_at_a_time_and_all_that_are_meant_are_found(pods: int, asked: list[int]) -> None:
     followed = Followed()
     for number in range(MANY):
         followed.selectors.follow(None, budget(number, str(number % 2)))
-    asked = [0]
-    matches = LabelSelector.matches
-
-    def counted(selector: LabelSelector, labels: Mapping[str, str]) -> bool:
-        asked[0] += 1
-        return matches(selector, labels)
-
-    monkeypatch.setattr(LabelSelector, "matches", counted)
     running = asyncio.get_running_loop().create_task(followed.selectors.run())
     for number in range(pods):
         followed.selectors.tell("default", {"a": "0", "pod": str(number)})
@@ -100,6 +103,22 @@ async def test_many_are_asked_a_part_at_a_time_and_all_that_are_meant_are_found(
     assert followed.names() >= {f"b{number}" for number in range(0, MANY, 2)}
     assert most <= AT_ONCE + MOST_LABELS + 1
     assert asked[0] <= MANY * (MOST_LABELS + 1)
+
+
+def test_those_that_ask_for_a_label_that_a_pod_does_not_have_are_not_asked(asked: list[int]) -> None:
+    """However many there are: a pod costs what it is about."""
+    followed = Followed()
+    tier = LabelSelectorRequirement(key="tier", operator="In", values=("back", "back"))
+    for number in range(MANY):
+        wanted = Selector(match_labels={"app": f"app-{number}"}, match_expressions=(tier,))
+        meta = ObjectMeta(name=f"b{number}", namespace="default")
+        followed.selectors.follow(
+            None, PodDisruptionBudget(metadata=meta, spec=PodDisruptionBudgetSpec(selector=wanted))
+        )
+    followed.selectors.follow(None, budget(MANY, "0"))  # content with too many values to be found by them
+    followed.selectors.tell("default", {"app": "app-7", "tier": "back"}, {"app": "app-8", "tier": "front"})
+    assert followed.names() == {"b7"}
+    assert asked[0] <= 8  # the first of all is found by its other label
 
 
 def test_what_is_gone_is_forgotten() -> None:
