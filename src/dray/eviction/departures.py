@@ -9,17 +9,19 @@ Who was taken is `evicted`, postponed, exempted or spared; somebody says which.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from dray.api.references import ObjectRef
 from dray.eviction.causes import Cause, Causes, Source, earliest
 from dray.eviction.evictions import Evictions, Taken
 from dray.eviction.guard import Base, Guard, Hold
-from dray.eviction.pending import Pending
 from dray.eviction.tally import Progress, Tally
 
 NOTHING: Causes = {}
+AT_ONCE: Final = 200
+"""Pods that are taken before others get a turn of the loop."""
 
 
 class Unasked(NamedTuple):
@@ -48,7 +50,7 @@ class Departures:
         self._problems: dict[ObjectRef, str] = {}
         self.changed_places: set[str] = set()
         """Pools or nodes where policies could be asked before and now cannot, or the other way round."""
-        self._unsettled: Pending[ObjectRef] = Pending()
+        self._unsettled: deque[ObjectRef] = deque()
         self._tick = float("-inf")
 
     def __len__(self) -> int:
@@ -94,7 +96,6 @@ class Departures:
     def drop(self, pod: ObjectRef) -> None:
         """A pod is gone, or on its way out."""
         self._evicted.discard(pod)
-        self._unsettled.discard(pod)
         self._take_out(pod)
 
     def evicted(self, pod: ObjectRef, causes: Causes) -> None:
@@ -139,6 +140,8 @@ class Departures:
 
     def must_leave(self, pod: ObjectRef) -> bool:
         """Whether a pod that was taken still has to go."""
+        if self._unsettled:
+            self._apply(pod)  # the guard may hold it by now
         return bool(self._evictions.causes(pod))
 
     def causes(self, pod: ObjectRef) -> Causes:
@@ -154,16 +157,16 @@ class Departures:
         if self.guard is None:
             return set()
         verdict = self.guard.judge(self._tick, base)
-        for pod in verdict.pods:
-            if pod in self._wanted:
-                self._unsettled.add(pod)
-                self.tally.touch(self._wanted[pod])
+        self._unsettled.extend(verdict.pods)
         return verdict.sources
 
-    def settle(self, limit: int | None = None) -> None:
-        """Brings pods in line with what was judged: all, or so many at a time."""
-        for pod in self._unsettled.take(limit):
-            self._apply(pod)
+    def settle(self, limit: int) -> None:
+        """Brings so many of the pods in line with what was judged; those that are gone since cost nothing."""
+        for _ in range(min(limit, len(self._unsettled))):
+            pod = self._unsettled.popleft()
+            if pod in self._wanted:
+                self.tally.touch(self._wanted[pod])
+                self._apply(pod)
 
     def hold_of(self, source: Source) -> Hold | None:
         """What of a source is held until somebody confirms it; None if nothing is."""
@@ -175,27 +178,37 @@ class Departures:
         for source in () if guard is None else guard.sources:
             hold = guard.hold_of(source) if guard is not None else None
             if guard is not None and hold is not None:
-                causes = self._wanted[next(iter(guard.pods(source)))].values()
+                causes = self._wanted[next(guard.pods(source))].values()
                 yield next(cause for cause in causes if cause.source == source), hold
 
     def take(self, now: float, tick: float) -> list[Taken[ObjectRef]]:
-        """The pods whose time has come. Each stays pending until it is evicted, dropped or put off.
+        """Some of the pods whose time has come. Each stays pending until it is evicted, dropped or put off.
 
         Whoever takes them says with `start` which ones go.
         """
         self._tick = max(self._tick, tick)
-        return self._evictions.take(now, tick)
+        taken = self._evictions.take(now, tick, AT_ONCE)
+        if self._unsettled:
+            # What the guard holds by now must not leave while `settle` is on its way.
+            for each in taken:
+                self._apply(each.pod)
+            taken = [each for each in taken if self.is_due(each, now)]
+        return taken
+
+    def is_due(self, taken: Taken[ObjectRef], now: float) -> bool:
+        """Whether a pod still must leave now for what it was taken for; if not, it waits for its time again."""
+        cause = self._evictions.causes(taken.pod).get(taken.cause.taint)
+        if cause is not None and cause.due <= now:
+            return True
+        self._evictions.finish(taken.pod)
+        self._apply(taken.pod)
+        return False
 
     def start(self, taken: Iterable[Taken[ObjectRef]]) -> None:
         """These pods are going to be evicted now."""
         if self.guard is not None:
             for each in taken:
-                self.guard.mark_going(each.pod, is_so=True, tick=self._tick)
-
-    def put_back(self, pod: ObjectRef) -> None:
-        """A pod that was taken does not go yet: it waits for its time again."""
-        self._evictions.finish(pod)
-        self._apply(pod)
+                self.guard.mark_going(each.pod, is_so=True)
 
     def wait(self, now: float, tick: float) -> float | None:
         """After how many seconds `take` may have something; None if nothing is planned."""
@@ -232,7 +245,7 @@ class Departures:
     def _stop(self, pod: ObjectRef) -> None:
         """A pod that was taken does not go now."""
         if self.guard is not None:
-            self.guard.mark_going(pod, is_so=False, tick=self._tick)
+            self.guard.mark_going(pod, is_so=False)
 
     def _set_problem(self, pod: ObjectRef, problem: str) -> None:
         before = self._problems.pop(pod, "")

@@ -146,9 +146,15 @@ class DevicePlanner:
         taken = self.departures.take(now, tick)
         if not self.is_current:
             # A rule that is gone must not evict while `plan` is on its way through those that it hit.
-            taken = [each for each in taken if self._is_due(each.pod, now)]
+            taken = [each for each in taken if self._is_due(each, now)]
         self.departures.start(taken)
         return taken
+
+    def must_leave(self, pod: ObjectRef) -> bool:
+        """Whether a pod that was taken still has to go, also where `plan` has not come to it yet."""
+        if not self.is_current:
+            self._look_again(pod)
+        return self.departures.must_leave(pod)
 
     def wait(self, now: float, tick: float) -> float | None:
         """After how many seconds `take` may have something; None if nothing is planned."""
@@ -207,14 +213,14 @@ class DevicePlanner:
         """What evictions for a taint share a limiter by: of a rule, on whichever devices, all (5055-90)."""
         return self._causes.key_of(taint)
 
-    def _is_due(self, pod: ObjectRef, now: float) -> bool:
+    def _is_due(self, taken: Taken[ObjectRef], now: float) -> bool:
         """Looks again whether a pod that was taken must leave now; if not, it waits for its time again."""
+        self._look_again(taken.pod)
+        return self.departures.is_due(taken, now)
+
+    def _look_again(self, pod: ObjectRef) -> None:
         if self.departures.want(pod, self._causes.refresh(pod), self._tick):
             self._cancelled.append(pod)
-        if any(cause.due <= now for cause in self.departures.causes(pod).values()):
-            return True
-        self.departures.put_back(pod)
-        return False
 
     def _note_rule(self, change: RuleChange) -> None:
         tally, guard = self.departures.tally, self.departures.guard

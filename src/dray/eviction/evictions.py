@@ -14,12 +14,15 @@ from __future__ import annotations
 import heapq
 from collections import deque
 from collections.abc import Collection, Hashable, Mapping
-from typing import Generic, NamedTuple, TypeVar
+from typing import Final, Generic, NamedTuple, TypeVar
 
 from dray.eviction.causes import Cause, Causes, TaintKey
 from dray.eviction.limiter import CATCH_UP, ROUNDING, Limiter
 
 P = TypeVar("P", bound=Hashable)
+
+STALE_AT_ONCE: Final = 500
+"""Deadlines that hold no longer and are passed over at a time: those of a rule that is gone may be many."""
 
 
 class _Line(Generic[P]):
@@ -127,13 +130,16 @@ class Evictions(Generic[P]):
         """The pods that were put off and have not been taken since, and until when."""
         return self._postponed
 
-    def take(self, now: float, tick: float) -> list[Taken[P]]:
-        """The pods to evict now, each with the cause that was fastest."""
-        self._line_up(now, tick)
+    def take(self, now: float, tick: float, limit: int | None = None) -> list[Taken[P]]:
+        """The pods to evict now, each with the cause that was fastest: all, or so many.
+
+        What is left is due at once, as `wait` says.
+        """
+        self._line_up(now, tick, limit)
         taken: list[Taken[P]] = []
         # The fastest limiter serves first, so that a slow taint does not hold back what another wants gone (5055-92).
         for taint, line in sorted(self._lines.items(), key=lambda item: -_speed(item[1].rate)):
-            taken.extend(self._serve(taint, line, tick))
+            taken.extend(self._serve(taint, line, tick, None if limit is None else limit - len(taken)))
         for taint in [taint for taint, line in self._lines.items() if not line.pods and line.limiter.is_idle(tick)]:
             del self._lines[taint]
         return taken
@@ -142,14 +148,18 @@ class Evictions(Generic[P]):
         """After how many seconds `take` may have something; None if nothing is planned."""
         lines = [line for line in self._lines.values() if line.pods]
         waits = [max(line.limiter.worth_at(line.pods[0][1], len(line.pods)) - tick, 0.0) for line in lines]
-        while self._due and not self._is_current(self._due[0]):
+        for _ in range(STALE_AT_ONCE):
+            if not self._due or self._is_current(self._due[0]):
+                break
             heapq.heappop(self._due)
         if self._due:
             waits.append(max(self._due[0][0] - now, 0.0))
         return min(waits, default=None)
 
-    def _line_up(self, now: float, tick: float) -> None:
-        while self._due and self._due[0][0] <= now:
+    def _line_up(self, now: float, tick: float, limit: int | None) -> None:
+        seen = 0
+        while self._due and self._due[0][0] <= now and seen != limit:
+            seen += 1
             entry = heapq.heappop(self._due)
             if not self._is_current(entry):
                 continue
@@ -177,9 +187,9 @@ class Evictions(Generic[P]):
         cause = causes.get(taint)
         return cause is not None and self._due_at(pod, cause) == due
 
-    def _serve(self, taint: TaintKey, line: _Line[P], tick: float) -> list[Taken[P]]:
-        served = []
-        while line.pods:
+    def _serve(self, taint: TaintKey, line: _Line[P], tick: float, limit: int | None) -> list[Taken[P]]:
+        served: list[Taken[P]] = []
+        while line.pods and len(served) != limit:
             pod, since = line.pods[0]
             if taint not in self._in_line.get(pod, ()):
                 line.pods.popleft()  # evicted for another taint, or cancelled

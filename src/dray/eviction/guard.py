@@ -13,13 +13,16 @@ that comes takes the place of whoever left first. Groups that came first are jud
 was judged, so that the first of many pods are not gone before the last ones are counted. A group that spares nobody is
 held however few it has: in a small cluster these are all. What a guard has counted outlives it (`recent.Past`): the
 next one goes on counting.
+
+Pods that must leave for the same are decided about together (`alike.Alike`): a rule may concern tens of thousands.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from typing import Final, Generic, NamedTuple, TypeVar
 
+from dray.eviction.alike import Alike, Group
 from dray.eviction.causes import Source
 from dray.eviction.recent import Recent
 from dray.eviction.settings import Limit
@@ -73,20 +76,6 @@ class Base(NamedTuple):
         return max(self.fullest_node, min(self.pods // 2, HALF_UP_TO)) if self.is_of_nodes else self.fullest_node
 
 
-class _Group(Generic[P]):
-    """The pods that must leave for sources of one group that nobody has confirmed."""
-
-    __slots__ = ("is_allowed", "number", "pods", "since", "unjudged")
-
-    def __init__(self, number: int, since: float) -> None:
-        self.number = number
-        self.since = since
-        self.pods: dict[P, None] = {}
-        self.unjudged: dict[P, None] = {}
-        """Those who came since the group was judged: they are not allowed before it is judged again."""
-        self.is_allowed = False
-
-
 class GuardChange(NamedTuple, Generic[P]):
     """What is different now."""
 
@@ -115,14 +104,15 @@ class Guard(Generic[P]):
         self._recent = recent if recent is not None else Recent()
         self._window = window
         self._uses_devices = uses_devices
-        self._wants: dict[P, frozenset[Source]] = {}
-        self._sources: dict[Source, dict[P, None]] = {}
+        self._of: dict[P, Alike[P]] = {}
+        self._alike: dict[frozenset[Source], Alike[P]] = {}
+        self._sources: dict[Source, dict[Alike[P], None]] = {}
         self._confirmed: set[Source] = set()
         self._sweeping: set[str] = set()
-        self._groups: dict[str, _Group[P]] = {}
-        self._groups_of: dict[P, frozenset[str]] = {}
+        self._groups: dict[str, Group[P]] = {}
         self._held: dict[str, Hold] = {}
-        self._counted: set[P] = set()
+        self._counted = 0
+        """How many go, or may because an unconfirmed group is allowed."""
         self._going: set[P] = set()
         self._unsure: set[str] = set()
         self._changed: set[Source] = set()
@@ -153,7 +143,7 @@ class Guard(Generic[P]):
     @property
     def held_pods(self) -> int:
         """How many pods are held. One that must leave for two groups that are held is counted in each."""
-        return sum(len(self._groups[name].pods) for name in self._held)
+        return sum(self._groups[name].size for name in self._held)
 
     @property
     def sources(self) -> Collection[Source]:
@@ -162,33 +152,42 @@ class Guard(Generic[P]):
 
     def want(self, pod: P, sources: Iterable[Source], tick: float) -> None:
         """A pod must leave for these sources; for none if it may stay, or is gone."""
-        before, after = self._wants.get(pod, frozenset()), frozenset(sources)
-        if before == after:
+        before, after = self._of.get(pod), frozenset(sources)
+        if (before.sources if before is not None else frozenset()) == after:
             return
-        if after:
-            self._wants[pod] = after
+        now = self._join(pod, after, tick) if after else None
+        if before is not None:
+            self._leave(pod, before)
+        if now is None:
+            del self._of[pod]
         else:
-            del self._wants[pod]
-        for source in sorted(after - before):  # in one order in every process
-            if source not in self._sources:
-                self._sources[source] = {}
-                self._report(source)
-            self._sources[source][pod] = None
-        for source in before - after:
-            del self._sources[source][pod]
-            if not self._sources[source]:
-                del self._sources[source]
-                self._report(source)
-        self._regroup(pod, tick)
+            self._of[pod] = now
+        self._regroup(pod, before, now)
+        if before is None:
+            return
+        if pod in self._going:
+            if now is None:
+                self._going.discard(pod)
+                self._recent.add(pod, tick, uses_devices=self._has_devices(pod))
+        elif before.is_counted and not (now is not None and now.is_counted):
+            self._is_roomier = True
 
-    def mark_going(self, pod: P, *, is_so: bool, tick: float) -> None:
+    def mark_going(self, pod: P, *, is_so: bool) -> None:
         """A pod is being evicted, or (not so) stays for the time being. One that goes counts as left when gone."""
+        alike = self._of.get(pod)
+        is_going = alike is not None and pod in self._going
         if not is_so:
-            self._going.discard(pod)
             self._recent.stay(pod)
-            self._recount(pod, tick)
-        elif pod in self._counted:
-            self._going.add(pod)
+            if alike is not None and is_going:
+                self._going.discard(pod)
+                alike.going -= 1
+                if not alike.is_counted:
+                    self._counted -= 1
+                    self._is_roomier = True
+        elif alike is not None and (is_going or alike.is_counted):
+            if not is_going:
+                self._going.add(pod)
+                alike.going += 1
             self._recent.begin(pod, uses_devices=self._has_devices(pod))
 
     def note_arrival(self) -> None:
@@ -200,10 +199,10 @@ class Guard(Generic[P]):
         if is_so == (source in self._confirmed):
             return
         (self._confirmed.add if is_so else self._confirmed.discard)(source)
-        for pod in self._sources.get(source, ()):
+        for alike in list(self._sources.get(source, ())):
             self._changed.add(source)
-            self._regroup(pod, tick)
-            self._touched[pod] = None
+            self._rejudge(alike, tick)
+            self._touched.update(alike.pods)
 
     def mark_sweeping(self, source: Source, *, is_so: bool) -> None:
         """A source selects whatever there is, or (not so) something: its group is never allowed for being small."""
@@ -215,7 +214,7 @@ class Guard(Generic[P]):
         if group is not None:
             group.since = tick
             self._unsure.add(source.group)
-            self._set_allowed(group, tick, is_so=False)
+            self._set_allowed(group, is_so=False)
 
     def judge(self, tick: float, base: Base) -> GuardChange[P]:
         """Decides about all that there is news of."""
@@ -231,17 +230,18 @@ class Guard(Generic[P]):
         dropped = False
         for name in self._too_much(tick):
             before.setdefault(name, self._state(name))
-            self._set_allowed(self._groups[name], tick, is_so=False)
+            self._set_allowed(self._groups[name], is_so=False)
             dropped = True
         for name in sorted(before, key=lambda one: self._groups[one].number):
-            self._judge_one(name, tick, base.pods)
+            self._judge_one(name, base.pods)
             group = self._groups[name]
             if before[name] != self._state(name):
                 changed |= self._sources_of(name)
-                touched.update(group.pods)
+                for alike in group.alikes:
+                    touched.update(alike.pods)
             elif group.is_allowed:
                 touched.update(group.unjudged)
-            group.unjudged.clear()
+            group.unjudged = {}
         changed |= self._counted_otherwise(held, base.pods)
         self._unsure.clear()
         self._is_roomier = dropped  # what was dropped leaves room for others, once
@@ -263,9 +263,9 @@ class Guard(Generic[P]):
         """What of a source is held, as a part of its group; None if nothing is."""
         return self._held.get(source.group) if source in self._sources and source not in self._confirmed else None
 
-    def pods(self, source: Source) -> Collection[P]:
+    def pods(self, source: Source) -> Iterator[P]:
         """The pods that must leave for a source."""
-        return self._sources.get(source, {}).keys()
+        return (pod for alike in self._sources.get(source, ()) for pod in alike.pods)
 
     def _report(self, source: Source) -> None:
         """A source is new or gone: there is something else to say about it if its group is held."""
@@ -280,14 +280,13 @@ class Guard(Generic[P]):
         return self._is_allowed(name), name in self._held
 
     def _sources_of(self, name: str) -> set[Source]:
-        pods = self._groups[name].pods
-        return {source for pod in pods for source in self._wants[pod] if source.group == name}
+        return {source for alike in self._groups[name].alikes for source in alike.sources if source.group == name}
 
     def _counted_otherwise(self, before: dict[str, Hold], of: int) -> set[Source]:
         """The sources of groups that were held and are, in other numbers."""
         self._held = {name: hold._replace(of=of) for name, hold in self._held.items()}
         changed = {name for name, hold in self._held.items() if name in before and before[name] != hold}
-        return {source for source in self._sources if source.group in changed} if changed else set()
+        return {source for name in changed for source in self._sources_of(name)}
 
     def _left(self, since: float) -> int:
         return self._recent.since(since, only_devices=self._uses_devices is None)
@@ -309,7 +308,7 @@ class Guard(Generic[P]):
 
     def _room(self, since: float) -> int:
         left, allowed = self._tightest(since)
-        return allowed - left - len(self._counted)
+        return allowed - left - self._counted
 
     def _missing(self, since: float) -> int:
         return self._recent.unreplaced(since, only_devices=self._uses_devices is None)
@@ -324,75 +323,119 @@ class Guard(Generic[P]):
                 return
             yield name
 
-    def _judge_one(self, name: str, tick: float, of: int) -> None:
+    def _judge_one(self, name: str, of: int) -> None:
         group = self._groups[name]
         if name not in self._sweeping and (group.is_allowed or self._fits(group)):
             self._held.pop(name, None)
-            self._set_allowed(group, tick, is_so=True)
+            self._set_allowed(group, is_so=True)
         else:
             left, allowed = self._tightest(self._came_up(group) - self._window)
             others = self._others(group) + left
-            self._held[name] = Hold(len(group.pods), others, of, self._limit, allowed, name in self._sweeping)
+            self._held[name] = Hold(group.size, others, of, self._limit, allowed, name in self._sweeping)
 
-    def _others(self, group: _Group[P]) -> int:
+    def _others(self, group: Group[P]) -> int:
         """How many are counted that the group does not want."""
-        few, many = sorted((self._counted, group.pods), key=len)
-        return len(self._counted) - sum(pod in many for pod in few)
+        return self._counted - sum(alike.counted for alike in group.alikes)
 
-    def _fits(self, group: _Group[P]) -> bool:
+    def _fits(self, group: Group[P]) -> bool:
         room = self._room(self._came_up(group) - self._window)
-        if len(group.pods) - len(self._counted) > room:
+        if group.size - self._counted > room:
             return False  # whoever of them is counted already
-        return sum(pod not in self._counted and not self._is_meant(pod) for pod in group.pods) <= room
+        return sum(len(alike.pods) - alike.counted for alike in group.alikes if not alike.is_meant) <= room
 
-    def _set_allowed(self, group: _Group[P], tick: float, *, is_so: bool) -> None:
+    def _set_allowed(self, group: Group[P], *, is_so: bool) -> None:
         if group.is_allowed != is_so:
             group.is_allowed = is_so
-            for pod in group.pods:
-                self._recount(pod, tick)
+            for alike in group.alikes:
+                self._recount(alike)
 
-    def _is_meant(self, pod: P) -> bool:
-        """Whether somebody confirmed that a pod leaves, for whichever of its sources."""
-        return not self._confirmed.isdisjoint(self._wants.get(pod, ()))
+    def _join(self, pod: P, sources: frozenset[Source], tick: float) -> Alike[P]:
+        """Puts a pod to those that leave for the same."""
+        alike = self._alike.get(sources)
+        if alike is None:
+            alike = self._alike[sources] = Alike(sources)
+            for source in sorted(sources):  # in one order in every process
+                if source not in self._sources:
+                    self._sources[source] = {}
+                    self._report(source)
+                self._sources[source][alike] = None
+            self._rejudge(alike, tick)
+        alike.pods[pod] = None
+        is_going = pod in self._going
+        alike.going += is_going
+        self._counted += is_going or alike.is_counted
+        for name in alike.groups:
+            self._groups[name].size += 1
+        return alike
 
-    def _regroup(self, pod: P, tick: float) -> None:
-        """Puts a pod into the groups of its sources that are not confirmed, and takes it out of others."""
-        before = self._groups_of.pop(pod, frozenset())
-        after = frozenset(source.group for source in self._wants.get(pod, ()) if source not in self._confirmed)
-        if after:
-            self._groups_of[pod] = after
-        for name in sorted(after - before):  # their numbers decide who is judged first
+    def _leave(self, pod: P, alike: Alike[P]) -> None:
+        """Takes a pod out of those that leave for the same."""
+        is_going = pod in self._going
+        del alike.pods[pod]
+        alike.going -= is_going
+        self._counted -= is_going or alike.is_counted
+        for name in alike.groups:
+            self._groups[name].size -= 1
+        if alike.pods:
+            return
+        del self._alike[alike.sources]
+        for source in alike.sources:
+            del self._sources[source][alike]
+            if not self._sources[source]:
+                del self._sources[source]
+                self._report(source)
+        for name in alike.groups:
+            del self._groups[name].alikes[alike]
+
+    def _regroup(self, pod: P, before: Alike[P] | None, now: Alike[P] | None) -> None:
+        """A pod has come to groups, which are to judge it, and has left others."""
+        old, new = (alike.groups if alike is not None else frozenset() for alike in (before, now))
+        for name in new - old:
+            self._groups[name].unjudged[pod] = None
+            self._unsure.add(name)
+        for name in old - new:
+            self._groups[name].unjudged.pop(pod, None)
+            self._shrunk(name)
+
+    def _rejudge(self, alike: Alike[P], tick: float) -> None:
+        """Puts pods into the groups of their sources that are not confirmed, and takes them out of others."""
+        before = alike.groups
+        alike.groups = frozenset(source.group for source in alike.sources if source not in self._confirmed)
+        alike.is_meant = not self._confirmed.isdisjoint(alike.sources)
+        for name in sorted(alike.groups - before):  # their numbers decide who is judged first
             group = self._groups.get(name)
             if group is None:
                 self._number += 1
-                group = self._groups[name] = _Group(self._number, tick)
-            group.pods[pod] = None
-            group.unjudged[pod] = None
-            self._unsure.add(name)
-        for name in before - after:
-            group = self._groups[name]
-            del group.pods[pod]
-            group.unjudged.pop(pod, None)
-            if name in self._held:
+                group = self._groups[name] = Group(self._number, tick)
+            group.alikes[alike] = None
+            group.size += len(alike.pods)
+            if alike.pods:
+                group.unjudged.update(alike.pods)
                 self._unsure.add(name)
-            if not group.pods:
-                del self._groups[name]
-                self._held.pop(name, None)
-                self._unsure.discard(name)
-        self._recount(pod, tick)
+        for name in before - alike.groups:
+            group = self._groups[name]
+            del group.alikes[alike]
+            group.size -= len(alike.pods)
+            for pod in alike.pods if group.unjudged else ():
+                group.unjudged.pop(pod, None)
+            self._shrunk(name)
+        self._recount(alike)
 
-    def _recount(self, pod: P, tick: float) -> None:
-        """Notes whether a pod counts: until it is gone if it goes, else while an unconfirmed group may evict it."""
-        is_going = pod in self._going and pod in self._wants
-        if is_going or (any(map(self._is_allowed, self._groups_of.get(pod, ()))) and not self._is_meant(pod)):
-            self._counted.add(pod)
-        elif pod in self._counted:
-            self._counted.discard(pod)
-            if pod in self._going:
-                self._going.discard(pod)
-                self._recent.add(pod, tick, uses_devices=self._has_devices(pod))
-            else:
-                self._is_roomier = True
+    def _shrunk(self, name: str) -> None:
+        """A group has fewer pods than before, or none any more."""
+        if not self._groups[name].size:
+            del self._groups[name]
+            self._held.pop(name, None)
+            self._unsure.discard(name)
+        elif name in self._held:
+            self._unsure.add(name)
+
+    def _recount(self, alike: Alike[P]) -> None:
+        """Notes whether pods count: those that go until they are gone, others while a group may evict them."""
+        before = alike.counted
+        alike.is_counted = not alike.is_meant and any(map(self._is_allowed, alike.groups))
+        self._counted += alike.counted - before
+        self._is_roomier |= alike.counted < before
 
     def _has_devices(self, pod: P) -> bool:
         return self._uses_devices is None or self._uses_devices(pod)
@@ -403,5 +446,5 @@ class Guard(Generic[P]):
         self._recent.hold(self, oldest)
         self._recent.forget(self, (tick if oldest is None else min(oldest, tick)) - self._window)
 
-    def _came_up(self, group: _Group[P]) -> float:
+    def _came_up(self, group: Group[P]) -> float:
         return self._recent.came_up(group.since)

@@ -1,7 +1,8 @@
 """The pods that must leave their nodes because of NoExecute taints, and when.
 
-    nodes ─▶ put_node ─┐
-    pods ─▶ put_pod ───┴─▶ what each pod on the node must leave for ─▶ Departures ─▶ take(): those whose time has come
+    nodes ─▶ put_node ─▶ their pods ─▶ plan() ─┐
+    pods ─▶ put_pod ───────────────────────────┴─▶ what each must leave for ─▶ Departures ─▶ take(): those whose time
+                                                                                            has come
 
 A toleration counts from when both the taint and the pod on its node were seen, whatever the taint says (X-06). Pods
 whose time has come all leave at once, unless the node says how many may a second (`node_rations`). Times are seconds of
@@ -10,6 +11,7 @@ a clock that never jumps.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
@@ -23,7 +25,9 @@ from dray.eviction.confirmations import is_taint_confirmed
 from dray.eviction.departures import Departures, Unasked
 from dray.eviction.evictions import Taken
 from dray.eviction.guard import Base, Guard, Hold
+from dray.eviction.node_counts import NodeCounts
 from dray.eviction.node_rations import NodeRations
+from dray.eviction.pending import Pending
 from dray.eviction.pods import can_be_evicted
 from dray.eviction.recent import Recent
 from dray.eviction.settings import Limit
@@ -52,13 +56,18 @@ class NodePlanner:
         self._taints: dict[str, dict[Taint, float]] = {}
         self._pods: dict[str, dict[str, _Resident]] = {}
         self._nodes: dict[str, str] = {}
+        self._counts = NodeCounts()
         self._rations = NodeRations()
-        self._changed: set[str] = set()
+        self._dirty_nodes: Pending[str] = Pending()
+        self._dirty_pods: deque[str] = deque()
+        """Uids. Those of a node that has many pods are planned for some at a time."""
+        self._cancelled: list[ObjectRef] = []
+        self._changed: Pending[str] = Pending()
 
     def put_node(
         self, name: str, taints: Iterable[Taint], tick: float, annotations: Mapping[str, str] | None = None
-    ) -> list[ObjectRef]:
-        """These are a node's taints now; none if it is gone. Returns the pods that may stay after all."""
+    ) -> None:
+        """These are a node's taints now; none if it is gone. What its pods must leave for changes with `plan`."""
         taints = [taint for taint in taints if taint.effect == EFFECT_NO_EXECUTE]
         annotations = annotations or {}
         before = self._taints.get(name, {})
@@ -71,16 +80,13 @@ class NodePlanner:
             self._taints[name] = {taint: before.get(taint, tick) for taint in after}
             if not after:
                 del self._taints[name]
-        residents = [(node, pod) for node in sorted(concerned) for pod in self._pods.get(node, {}).values()]
-        cancelled = [pod.ref for node, pod in residents if self._plan(node, pod, tick)]
-        self.judge(tick)
-        return cancelled
+        self._dirty_nodes.extend(sorted(concerned & self._pods.keys()))
 
     def put_pod(self, pod: Pod, tick: float) -> bool:
         """A pod is there or has changed. True if it was to be evicted and may stay after all."""
         ref = ObjectRef.of(pod)
         if not can_be_evicted(pod):
-            self.drop_pod(ref, tick)
+            self.drop_pod(ref)
             return False
         node = pod.spec.node_name
         residents = self._pods.setdefault(node, {})
@@ -92,11 +98,10 @@ class NodePlanner:
         self._nodes[ref.uid] = node
         if known is None and self.departures.guard is not None:
             self.departures.guard.note_arrival()
-        may_stay = resident != known and self._plan(node, resident, tick)
-        self.judge(tick)
-        return may_stay
+        self._counts.put(ref.uid, node)
+        return resident != known and self._plan(node, resident, tick)
 
-    def drop_pod(self, ref: ObjectRef, tick: float) -> None:
+    def drop_pod(self, ref: ObjectRef) -> None:
         """A pod is gone, or on its way out."""
         node = self._nodes.pop(ref.uid, None)
         if node is None:
@@ -104,14 +109,44 @@ class NodePlanner:
         del self._pods[node][ref.uid]
         if not self._pods[node]:
             del self._pods[node]
+        self._counts.drop(ref.uid)
         self.departures.drop(ref)
         self._device_users.discard(ref)
-        self.judge(tick)
 
     @property
     def is_idle(self) -> bool:
         """Whether nobody has to leave, and there is nothing to tell: then a pod that comes or goes changes nothing."""
-        return self.departures.is_idle and not self._changed and not self.departures.changed_places
+        return self.is_current and self.departures.is_idle and not self.has_news
+
+    def plan(self, tick: float, limit: int = 500) -> list[ObjectRef]:
+        """Plans for so many pods on nodes whose taints have changed; `is_current` says whether those were all.
+
+        Returns the pods that were to be evicted and may stay after all.
+        """
+        spent = 0
+        while spent < limit and self._is_dirty:
+            spent += 1
+            if not self._dirty_pods:
+                (node,) = self._dirty_nodes.take(1)
+                self._dirty_pods.extend(self._pods.get(node, ()))
+                continue
+            self._plan_again(self._dirty_pods.popleft(), tick)
+        if not self._is_dirty:
+            self._judge(tick)
+            self.departures.settle(limit)
+        cancelled, self._cancelled = self._cancelled, []
+        return cancelled
+
+    def finish(self, tick: float) -> None:
+        """Plans until nothing is left to do, for who keeps nobody waiting."""
+        self.plan(tick)
+        while not self.is_current:
+            self.plan(tick)
+
+    @property
+    def is_current(self) -> bool:
+        """Whether `plan` has nothing left to do."""
+        return not self._is_dirty and self.departures.is_settled and not self._cancelled
 
     def holds(self, node: str) -> Mapping[str, Hold]:
         """What is held until somebody confirms it, by the key of the node's taint."""
@@ -122,21 +157,52 @@ class NodePlanner:
         """The pods of a node that stay because their policy could not be asked."""
         return self.departures.unasked(lambda source: source.place == node)
 
-    def take_changed_nodes(self) -> set[str]:
-        """The nodes where something else may be held, or have failed, than at the last call."""
-        changed, self._changed = self._changed | self.departures.changed_places, set()
+    @property
+    def has_news(self) -> bool:
+        """Whether `take_changed_nodes` has something."""
+        return bool(self._changed or self.departures.changed_places)
+
+    def take_changed_nodes(self, limit: int | None = None) -> list[str]:
+        """Some of the nodes where something else may be held, or have failed, than when they were taken before."""
+        self._changed.extend(sorted(self.departures.changed_places))
         self.departures.changed_places.clear()
-        return changed
+        return self._changed.take(limit)
+
+    def must_leave(self, pod: ObjectRef, tick: float) -> bool:
+        """Whether a pod that was taken still has to go, also where `plan` has not come to it yet."""
+        if self._is_dirty:
+            self._plan_again(pod.uid, tick)
+        return self.departures.must_leave(pod)
 
     def take(self, tick: float) -> list[Taken[ObjectRef]]:
         """The pods to evict now, each once. They count as pending until `departures` are told what became of them."""
         taken = self.departures.take(tick, tick)
+        if self._is_dirty:
+            # A taint that is gone must not evict while `plan` is on its way through the pods of its nodes.
+            taken = [each for each in taken if self._is_due(each, tick)]
         self.departures.start(taken)
         return taken
 
     def wait(self, tick: float) -> float | None:
         """After how many seconds `take` may have something; None if nobody has to leave."""
         return self.departures.wait(tick, tick)
+
+    @property
+    def _is_dirty(self) -> bool:
+        return bool(self._dirty_pods or self._dirty_nodes)
+
+    def _plan_again(self, uid: str, tick: float) -> None:
+        """The taints of a pod's node have changed; the pod may be gone since."""
+        node = self._nodes.get(uid)
+        if node is not None:
+            pod = self._pods[node][uid]
+            if self._plan(node, pod, tick):
+                self._cancelled.append(pod.ref)
+
+    def _is_due(self, taken: Taken[ObjectRef], tick: float) -> bool:
+        """Looks again whether a pod that was taken must leave now; if not, it waits for its time again."""
+        self._plan_again(taken.pod.uid, tick)
+        return self.departures.is_due(taken, tick)
 
     def _plan(self, node: str, pod: _Resident, tick: float) -> bool:
         """Says what a pod must leave for. True if it had to for something, or would have, and has not any more."""
@@ -167,18 +233,13 @@ class NodePlanner:
         for name in sorted({*map(_name, before), *confirmed}):
             guard.confirm(Source(name, node), is_so=confirmed.get(name, False), tick=tick)
 
-    def judge(self, tick: float) -> None:
-        """Lets the guard decide, and acts on it at once. Asked before `take`, too: it may have heard of others."""
-        departures, guard = self.departures, self.departures.guard
+    def _judge(self, tick: float) -> None:
+        """Lets the guard decide. Asked before `take`, too: it may have heard of others."""
+        guard = self.departures.guard
         if guard is None or (guard.is_idle and guard.is_sure):
             return
-        base = Base(len(self._nodes), max(map(len, self._pods.values()), default=0), is_of_nodes=True)
-        is_done = False
-        while not is_done:
-            changed = departures.judge(tick, base)
-            self._changed.update(source.place for source in changed)
-            departures.settle()
-            is_done = departures.is_settled
+        base = Base(len(self._nodes), self._counts.fullest, is_of_nodes=True)
+        self._changed.extend(sorted(source.place for source in self.departures.judge(tick, base)))
 
 
 def _identity(taint: Taint) -> Taint:

@@ -134,6 +134,7 @@ def _departures(nodes: Mapping[str, Node], pods: Iterable[Pod]) -> Iterator[tupl
         planner.put_pod(pod, 0.0)
     for name, node in nodes.items():
         planner.put_node(name, node.spec.taints, 0.0, node.metadata.annotations)
+    planner.finish(0.0)
     for taken, wait in play(planner.take, planner.wait):
         yield taken.pod, max(wait, taken.cause.due)
 

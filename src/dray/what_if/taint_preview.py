@@ -263,6 +263,7 @@ def _departures(
         planner.put_pod(pod, 0.0)
     for node in nodes:
         planner.put_node(node, pretended, 0.0, annotations)
+    planner.finish(0.0)
     for taken, wait in play(planner.take, planner.wait):
         yield taken.pod, taken.cause.due, max(wait, taken.cause.due)
 

@@ -41,6 +41,7 @@ def test_a_pod_goes_where_it_may_stay(toleration: Toleration, matches: bool) -> 
     evictions = NodePlanner()
     evictions.put_pod(pod(tolerations=[said], nodeName="a"), 0.0)
     evictions.put_node("a", [Taint(key="k", value="5", effect="NoExecute")], 0.0, {})
+    evictions.finish(0.0)
     assert bool(list(evictions.take(0.0))) is not matches
 
 

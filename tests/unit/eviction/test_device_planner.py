@@ -20,6 +20,7 @@ from dray.eviction.rule_condition import plan_condition
 from dray.eviction.settings import Limit
 from dray.tracker import Remove, Tracker, Upsert
 from eviction_objects import DRIVER, V1, device_slice, rule, taint, toleration
+from work import lines_run
 
 NOW = 2_000_000_000.0
 WHEN = Time("2026-06-01T12:00:00Z")
@@ -452,3 +453,64 @@ def test_a_rule_that_is_gone_or_changed_evicts_nobody_while_devices_still_have_i
         planner.plan(5.0)
     assert evict(planner, 5.0) == set()
     assert planner.pending == 0
+
+
+def test_what_the_guard_holds_by_now_does_not_leave_while_others_are_told() -> None:
+    """Also not one that was taken, and not for a rule that may take others."""
+    planner = DevicePlanner(max_evictions=Limit(count=30))
+    planner.note(Upsert(typed(device_slice("pool", *(f"gpu-{number}" for number in range(40))))))
+    for number in range(30):
+        put_user(planner, number)
+    planner.note(Upsert(make_rule(evictionsPerSecond=1)))
+    finish(planner)
+    taken = planner.take(NOW, 0.0)
+    assert len(taken) == 10
+    put_user(planner, 30)
+    planner.plan(1.0, 5)
+    assert not planner.is_current
+    assert planner.take(NOW, 100.0) == []
+    assert not any(planner.must_leave(each.pod) for each in taken)
+    finish(planner)
+    assert planner.take(NOW, 100.0) == []
+
+
+def test_a_pod_does_not_leave_for_a_slow_rule_as_fast_as_for_one_that_is_gone() -> None:
+    planner = planned(40)
+    planner.note(Upsert(make_rule("fast", "u1", evictionsPerSecond=1000)))
+    planner.note(Upsert(make_rule("slow", "u2", evictionsPerSecond=1)))
+    finish(planner)
+    assert len(planner.take(NOW, 0.0)) == 20  # ten at once for each
+    planner.note(Remove("DeviceTaintRule", "fast"))
+    planner.plan(0.0, 5)
+    assert not planner.is_current
+    assert len(planner.take(NOW, 1.0)) <= 1
+
+
+@pytest.mark.parametrize("what", ["comes", "is confirmed", "goes"])
+def test_no_turn_is_longer_for_a_rule_that_concerns_more_pods(what: str) -> None:
+    def longest(pods: int) -> int:
+        planner = DevicePlanner(max_evictions=Limit(percent=100.0 if what == "goes" else 10.0))
+        rule = make_rule(evictionsPerSecond=1_000_000)
+        planner.note(Upsert(typed(device_slice("pool", *(f"gpu-{number}" for number in range(pods))))))
+        for number in range(pods):
+            put_user(planner, number, seconds=30)
+        if what != "comes":
+            planner.note(Upsert(rule))
+            finish(planner)
+        if what == "comes":
+            planner.note(Upsert(rule))
+        elif what == "is confirmed":
+            confirmed = replace(rule.metadata, annotations={"dray.dev/confirm-evictions": "1"})
+            planner.note(Upsert(replace(rule, metadata=confirmed)))
+        else:
+            planner.note(Remove("DeviceTaintRule", "rule"))
+        if what != "is confirmed":
+            planner.plan(0.0, 20)  # devices of one pool are looked at together
+        turns: list[int] = []
+        while not planner.is_current or turns[-1] > 100:
+            turns.append(lines_run(lambda: planner.plan(0.0, 20)).total())
+            turns.append(lines_run(lambda: planner.take(NOW, 0.0)).total())
+            turns.append(lines_run(lambda: planner.wait(NOW, 0.0)).total())
+        return max(turns)
+
+    assert longest(1_600) < 1.2 * longest(400)

@@ -34,7 +34,8 @@ def want(guard: Guard[int], pod: int, sources: Iterable[str], tick: float) -> No
 def allows(guard: Guard[int], source: str | Source) -> bool:
     """Whether everybody may leave whom a source wants."""
     full = Source(source) if isinstance(source, str) else source
-    return bool(guard.pods(full)) and all(guard.allows(full, pod) for pod in guard.pods(full))
+    pods = list(guard.pods(full))
+    return bool(pods) and all(guard.allows(full, pod) for pod in pods)
 
 
 def held(guard: Guard[int], source: str) -> bool:
@@ -43,7 +44,7 @@ def held(guard: Guard[int], source: str) -> bool:
 
 def evict(guard: Guard[int], *pods: int, tick: float = 0.0) -> None:
     for pod in pods:
-        guard.mark_going(pod, is_so=True, tick=tick)
+        guard.mark_going(pod, is_so=True)
         guard.want(pod, (), tick)
 
 
@@ -121,8 +122,8 @@ def test_those_who_went_count_for_a_while() -> None:
     want(guard, 0, ["t"], 0.0)
     want(guard, 1, ["t"], 0.0)
     judged(guard)
-    guard.mark_going(1, is_so=True, tick=0.0)
-    guard.mark_going(1, is_so=False, tick=0.0)  # put off
+    guard.mark_going(1, is_so=True)
+    guard.mark_going(1, is_so=False)  # put off
     want(guard, 1, [], 0.0)
     evict(guard, 0)
     want(guard, 2, ["other"], 9.0)
@@ -186,7 +187,7 @@ def test_who_was_taken_counts_although_the_source_is_held_meanwhile() -> None:
     guard = make(2)
     want(guard, 0, ["t"], 0.0)
     judged(guard)
-    guard.mark_going(0, is_so=True, tick=0.0)
+    guard.mark_going(0, is_so=True)
     for pod in (1, 2):
         want(guard, pod, ["t"], 0.0)
     judged(guard)
@@ -401,7 +402,7 @@ def test_in_no_window_more_leave_unconfirmed_than_the_limit(data: st.DataObject,
                 if able:
                     pod = data.draw(st.sampled_from(able))
                     going.add(pod)
-                    guard.mark_going(pod, is_so=True, tick=tick)
+                    guard.mark_going(pod, is_so=True)
                     if not any(map(guard.is_confirmed, wanted[pod])):
                         unconfirmed[pod] = tick
             case "leave" if going:
@@ -414,7 +415,7 @@ def test_in_no_window_more_leave_unconfirmed_than_the_limit(data: st.DataObject,
                 pod = data.draw(st.sampled_from(sorted(going)))
                 going.discard(pod)
                 unconfirmed.pop(pod, None)
-                guard.mark_going(pod, is_so=False, tick=tick)
+                guard.mark_going(pod, is_so=False)
             case "confirm":
                 guard.confirm(data.draw(st.sampled_from(SOURCES)), is_so=data.draw(st.booleans()), tick=tick)
             case "pass":

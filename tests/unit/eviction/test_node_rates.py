@@ -43,8 +43,9 @@ def play(evictions: NodePlanner, start: float, end: float) -> list[float]:
     """When each pod is taken, and gone, between two ticks."""
     taken, tick = [], start
     while tick <= end:
+        evictions.finish(tick)
         for due in evictions.take(tick):
-            evictions.drop_pod(due.pod, tick)
+            evictions.drop_pod(due.pod)
             taken.append(tick)
         wait = evictions.wait(tick)
         if wait is None:
@@ -122,7 +123,8 @@ def test_who_waits_for_the_rate_stays_when_the_taint_goes() -> None:
     evictions = known(pods(30))
     evictions.put_node("n1", [A], 0.0, rates("example.com/a:NoExecute=1"))
     assert len(play(evictions, 0.0, 2.0)) == 12
-    assert len(evictions.put_node("n1", [], 2.5, rates("example.com/a:NoExecute=1"))) == 18
+    evictions.put_node("n1", [], 2.5, rates("example.com/a:NoExecute=1"))
+    assert len(evictions.plan(2.5)) == 18
     assert play(evictions, 2.5, 1000.0) == []
 
 
@@ -142,6 +144,7 @@ def test_a_huge_rate_is_no_limit_that_anybody_notices() -> None:
 def test_who_is_put_off_gives_its_place_to_another() -> None:
     evictions = known(pods(13))
     evictions.put_node("n1", [A], 0.0, rates("example.com/a:NoExecute=1"))
+    evictions.finish(0.0)
     first = evictions.take(0.0)
     assert len(first) == BURST
     evictions.departures.postpone(first[0], 50.0)
@@ -153,9 +156,10 @@ def test_who_is_put_off_gives_its_place_to_another() -> None:
 def test_a_pod_of_the_same_name_does_not_inherit_the_turn() -> None:
     evictions = known(pods(12))
     evictions.put_node("n1", [A], 0.0, rates("example.com/a:NoExecute=1"))
+    evictions.finish(0.0)
     assert len(evictions.take(0.0)) == BURST
     last = pods(12)[-1]
-    evictions.drop_pod(ObjectRef.of(last), 0.0)
+    evictions.drop_pod(ObjectRef.of(last))
     tolerant = replace(last.spec, tolerations=(Toleration(operator="Exists"),))
     evictions.put_pod(replace(last, metadata=replace(last.metadata, uid="another"), spec=tolerant), 0.5)
     assert [due.pod.name for tick in (1.0, 2.0, 60.0) for due in evictions.take(tick)] == ["n1-010"]

@@ -77,6 +77,10 @@ class EvictionController(QueueController[Key]):
         """What time it is by the clock of the planner's deadlines."""
 
     @abstractmethod
+    def _must_leave(self, ref: ObjectRef) -> bool:
+        """Whether a pod that was taken still has to go."""
+
+    @abstractmethod
     def _why(self, taken: Taken[ObjectRef], due: float) -> EvictionCause:
         """What the policy is told about a pod that must leave since a time, in seconds since 1970."""
 
@@ -153,7 +157,7 @@ class EvictionController(QueueController[Key]):
     async def _evict(self, ref: ObjectRef) -> None:
         await self._past.written()
         pod, taken = self._current(ref), self._taken.get(ref)
-        if pod is None or taken is None or not self._departures.must_leave(ref):
+        if pod is None or taken is None or not self._must_leave(ref):
             self._taken.pop(ref, None)
             self._departures.spare(ref)
             return
@@ -165,7 +169,7 @@ class EvictionController(QueueController[Key]):
             return
         causes = self._departures.causes(ref)
         due = self._clock.now() + (taken.cause.due - self._tick())
-        outcome = await self._evictor.settle(pod, self._why(taken, due), lambda: self._departures.must_leave(ref))
+        outcome = await self._evictor.settle(pod, self._why(taken, due), lambda: self._must_leave(ref))
         self._taken.pop(ref, None)
         self._settled(taken, causes, outcome)
         self._look()

@@ -93,6 +93,9 @@ class DeviceTaintEvictionController(EvictionController):
     def _tick(self) -> float:
         return self._clock.now()
 
+    def _must_leave(self, ref: ObjectRef) -> bool:
+        return self.planner.must_leave(ref)
+
     def _why(self, taken: Taken[ObjectRef], due: float) -> EvictionCause:
         pod, cause = taken
         devices = tuple(map(str, self.planner.devices_for(pod, cause.taint)))

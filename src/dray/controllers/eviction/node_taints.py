@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from dray.api.generated.core import Node, Pod
 from dray.api.kinds import NODES
 from dray.api.references import ObjectRef
@@ -14,6 +16,8 @@ from dray.eviction.node_planner import NodePlanner
 from dray.eviction.policy import EvictionCause
 
 WORKERS = 10
+CHUNK = 200
+"""Pods that are planned for, and nodes that are told of, before others get a turn of the loop."""
 
 
 class TaintEvictionController(EvictionController):
@@ -54,6 +58,9 @@ class TaintEvictionController(EvictionController):
     def _tick(self) -> float:
         return self._clock.monotonic()
 
+    def _must_leave(self, ref: ObjectRef) -> bool:
+        return self.planner.must_leave(ref, self._tick())
+
     def _why(self, taken: Taken[ObjectRef], due: float) -> EvictionCause:
         return EvictionCause(kind="node", due=due, key=taken.cause.key, value=taken.cause.value)
 
@@ -63,13 +70,14 @@ class TaintEvictionController(EvictionController):
     async def _hand_out_in_time(self) -> None:
         await self._begin()
         while True:
-            self.planner.judge(self._clock.monotonic())
-            self._status.report(self.planner.take_changed_nodes())
-            if self.is_stopped:
-                await self._wakeup.wait(None)
-                continue
-            self._hand_out(self.planner.take(self._clock.monotonic()))
-            await self._wakeup.wait(self.planner.wait(self._clock.monotonic()))
+            tick = self._tick()
+            cancelled = self.planner.plan(tick, CHUNK)
+            self._hand_out(() if self.is_stopped else self.planner.take(tick), cancelled)
+            self._status.report(self.planner.take_changed_nodes(CHUNK))
+            if not self.planner.is_current or self.planner.has_news:
+                await asyncio.sleep(0)
+            else:
+                await self._wakeup.wait(None if self.is_stopped else self.planner.wait(self._tick()))
 
     def _look(self) -> None:
         if not self.planner.is_idle:
@@ -81,13 +89,13 @@ class TaintEvictionController(EvictionController):
             return
         meta = node.metadata
         taints = new.spec.taints if new is not None else ()
-        self._hand_out((), self.planner.put_node(meta.name, taints, self._clock.monotonic(), meta.annotations))
+        self.planner.put_node(meta.name, taints, self._tick(), meta.annotations)
         self._status.note(old, new)
         self._wakeup.set()
 
     def _pod_came(self, pod: Pod) -> None:
-        if self.planner.put_pod(pod, self._clock.monotonic()):
+        if self.planner.put_pod(pod, self._tick()):
             self._hand_out((), [ObjectRef.of(pod)])
 
     def _pod_went(self, pod: Pod) -> None:
-        self.planner.drop_pod(ObjectRef.of(pod), self._clock.monotonic())
+        self.planner.drop_pod(ObjectRef.of(pod))

@@ -399,6 +399,7 @@ class NodeProgress(Progress):
                 planner.put_pod(pod, 0.0)
         for node in self._current_nodes():
             planner.put_node(node.metadata.name, [self._as_drained(one) for one in node.spec.taints], 0.0)
+        planner.finish(0.0)
         return planner
 
     def _as_drained(self, taint: Taint) -> Taint:
