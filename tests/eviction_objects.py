@@ -31,7 +31,7 @@ __all__ = (
 )
 
 
-def device_slice(name: str, /, *devices: str, driver: str = DRIVER, **spec: Any) -> Manifest:
+def device_slice(name: str, /, *devices: Manifest | str, driver: str = DRIVER, **spec: Any) -> Manifest:
     """A pool of one slice, unless the spec says something else about the `pool`."""
     about = {"pool": spec.pop("pool")} if "pool" in spec else {}
     made = builders.resource_slice(f"{name}-slice", *devices, driver=driver, pool=name, **spec)

@@ -33,7 +33,7 @@ class Alike(Generic[P]):
         return len(self.pods) if self.is_counted else self.going
 
 
-class Group(Generic[P]):
+class SourceGroup(Generic[P]):
     """The pods that must leave for sources of one group that nobody has confirmed."""
 
     __slots__ = ("alikes", "is_allowed", "number", "since", "size", "unjudged")

@@ -10,7 +10,8 @@ Who was taken is `evicted`, postponed, exempted or spared; somebody says which.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from itertools import chain
 from typing import Final, NamedTuple
 
 from dray.api.references import ObjectRef
@@ -48,6 +49,7 @@ class Departures:
         self._exempt: dict[ObjectRef, Causes] = {}
         self._evicted: set[ObjectRef] = set()
         self._problems: dict[ObjectRef, str] = {}
+        self._with_problem: dict[Source, dict[ObjectRef, None]] = {}
         self.changed_places: set[str] = set()
         """Pools or nodes where policies could be asked before and now cannot, or the other way round."""
         self._unsettled: deque[ObjectRef] = deque()
@@ -83,10 +85,12 @@ class Departures:
         if known == causes or pod in self._evicted:
             return False
         before = self._to_act_on(pod)
+        problem = self._problems.get(pod, "")
+        self._set_problem(pod, "")
         if causes:
             self._wanted[pod] = causes
+            self._set_problem(pod, problem)
         else:
-            self._set_problem(pod, "")
             del self._wanted[pod]
         if self._exempt.get(pod, causes) != causes:
             del self._exempt[pod]
@@ -230,14 +234,10 @@ class Departures:
         """How many pods stay because their policy could not be asked."""
         return len(self._problems)
 
-    def unasked(self, is_meant: Callable[[Source], bool]) -> Unasked | None:
+    def unasked(self, sources: Iterable[Source]) -> Unasked | None:
         """The pods of some sources that stay because their policy could not be asked; None if there are none."""
-        found = [
-            problem
-            for pod, problem in self._problems.items()
-            if any(is_meant(cause.source) for cause in self._wanted[pod].values())
-        ]
-        return Unasked(len(found), found[-1]) if found else None
+        found = dict.fromkeys(chain.from_iterable(self._with_problem.get(source, ()) for source in sources))
+        return Unasked(len(found), self._problems[next(reversed(found))]) if found else None
 
     def _to_act_on(self, pod: ObjectRef) -> Causes:
         return NOTHING if pod in self._exempt else self._wanted.get(pod, NOTHING)
@@ -249,10 +249,18 @@ class Departures:
 
     def _set_problem(self, pod: ObjectRef, problem: str) -> None:
         before = self._problems.pop(pod, "")
-        if problem and pod in self._wanted:
-            self._problems[pod] = problem
-        if before != problem:
-            self.changed_places.update(cause.source.place for cause in self._wanted.get(pod, NOTHING).values())
+        if not before and not problem:
+            return
+        for source in {cause.source for cause in self._wanted.get(pod, NOTHING).values()}:
+            pods = self._with_problem.setdefault(source, {})
+            pods.pop(pod, None)
+            if problem:
+                self._problems[pod] = problem
+                pods[pod] = None
+            if not pods:
+                del self._with_problem[source]
+            if before != problem:
+                self.changed_places.add(source.place)
 
     def _take_out(self, pod: ObjectRef) -> None:
         before = self._to_act_on(pod)

@@ -50,6 +50,7 @@ class DevicePlanner:
         self._causes = ClaimCauses(self.tracker, with_rules=taint_rules)
         self._confirmations = PoolConfirmations()
         self._cancelled: list[ObjectRef] = []
+        self._are_holds_new = False
         self._base = Base(0)
         self._tick = float("-inf")
 
@@ -122,6 +123,7 @@ class DevicePlanner:
             if changed := self.departures.judge(tick, self._base):
                 told = (name for name, rule in self.rules.items() if source_of_rule(rule) in changed)
                 self.departures.tally.changed.update(told)
+                self._are_holds_new = True
             self.departures.settle(limit)
         cancelled, self._cancelled = self._cancelled, []
         return cancelled
@@ -184,11 +186,16 @@ class DevicePlanner:
 
     def unasked(self, rule: DeviceTaintRule) -> Unasked | None:
         """The pods of a rule that stay because their policy could not be asked."""
-        source = source_of_rule(rule)
-        return self.departures.unasked(lambda one: one == source)
+        return self.departures.unasked((source_of_rule(rule),))
 
-    def held_pools(self) -> dict[PoolKey, tuple[Cause, Hold]]:
-        """What is held of taints that drivers published, by pool, each with one of the taints."""
+    def take_held_pools(self) -> dict[PoolKey, tuple[Cause, Hold]] | None:
+        """What is held of taints that drivers published, by pool, each with one of the taints.
+
+        None if it is what it was when it was taken before.
+        """
+        if not self._are_holds_new:
+            return None
+        self._are_holds_new = False
         return {cause.source: (cause, hold) for cause, hold in self.departures.held() if cause.rule is None}
 
     def take_changed_rules(self) -> set[str]:

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from typing import Final, Generic, NamedTuple, TypeVar
 
-from dray.eviction.alike import Alike, Group
+from dray.eviction.alike import Alike, SourceGroup
 from dray.eviction.causes import Source
 from dray.eviction.recent import Recent
 from dray.eviction.settings import Limit
@@ -109,7 +109,7 @@ class Guard(Generic[P]):
         self._sources: dict[Source, dict[Alike[P], None]] = {}
         self._confirmed: set[Source] = set()
         self._sweeping: set[str] = set()
-        self._groups: dict[str, Group[P]] = {}
+        self._groups: dict[str, SourceGroup[P]] = {}
         self._held: dict[str, Hold] = {}
         self._counted = 0
         """How many go, or may because an unconfirmed group is allowed."""
@@ -333,17 +333,17 @@ class Guard(Generic[P]):
             others = self._others(group) + left
             self._held[name] = Hold(group.size, others, of, self._limit, allowed, name in self._sweeping)
 
-    def _others(self, group: Group[P]) -> int:
+    def _others(self, group: SourceGroup[P]) -> int:
         """How many are counted that the group does not want."""
         return self._counted - sum(alike.counted for alike in group.alikes)
 
-    def _fits(self, group: Group[P]) -> bool:
+    def _fits(self, group: SourceGroup[P]) -> bool:
         room = self._room(self._came_up(group) - self._window)
         if group.size - self._counted > room:
             return False  # whoever of them is counted already
         return sum(len(alike.pods) - alike.counted for alike in group.alikes if not alike.is_meant) <= room
 
-    def _set_allowed(self, group: Group[P], *, is_so: bool) -> None:
+    def _set_allowed(self, group: SourceGroup[P], *, is_so: bool) -> None:
         if group.is_allowed != is_so:
             group.is_allowed = is_so
             for alike in group.alikes:
@@ -406,7 +406,7 @@ class Guard(Generic[P]):
             group = self._groups.get(name)
             if group is None:
                 self._number += 1
-                group = self._groups[name] = Group(self._number, tick)
+                group = self._groups[name] = SourceGroup(self._number, tick)
             group.alikes[alike] = None
             group.size += len(alike.pods)
             if alike.pods:
@@ -446,5 +446,5 @@ class Guard(Generic[P]):
         self._recent.hold(self, oldest)
         self._recent.forget(self, (tick if oldest is None else min(oldest, tick)) - self._window)
 
-    def _came_up(self, group: Group[P]) -> float:
+    def _came_up(self, group: SourceGroup[P]) -> float:
         return self._recent.came_up(group.since)

@@ -155,7 +155,7 @@ class NodePlanner:
 
     def unasked(self, node: str) -> Unasked | None:
         """The pods of a node that stay because their policy could not be asked."""
-        return self.departures.unasked(lambda source: source.place == node)
+        return self.departures.unasked(Source(_name(taint), node) for taint in self._taints.get(node, ()))
 
     @property
     def has_news(self) -> bool:

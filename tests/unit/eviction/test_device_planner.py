@@ -486,6 +486,31 @@ def test_a_pod_does_not_leave_for_a_slow_rule_as_fast_as_for_one_that_is_gone() 
     assert len(planner.take(NOW, 1.0)) <= 1
 
 
+def test_what_is_held_of_pools_is_told_when_it_changes() -> None:
+    """Each pod that comes or changes has the planner work; thousands of pools may be held meanwhile."""
+    planner = DevicePlanner(max_evictions=Limit(count=1))
+    tainted = [{"name": f"gpu-{number}", "taints": [taint()]} for number in range(3)]
+    planner.note(Upsert(typed(device_slice("pool", *tainted))))
+    for number in range(3):
+        put_user(planner, number)
+    finish(planner)
+    held = planner.take_held_pools()
+    assert held is not None
+    assert [hold.pods for _, hold in held.values()] == [3]
+    planner.put_pod(pod(3))
+    planner.put_pod(pod(2, message="again"))
+    finish(planner)
+    assert planner.take_held_pools() is None
+    planner.put_pod(pod(2), is_gone=True)
+    finish(planner)
+    held = planner.take_held_pools()
+    assert held is not None
+    assert [hold.pods for _, hold in held.values()] == [2]
+    planner.put_pod(pod(1), is_gone=True)
+    finish(planner)
+    assert planner.take_held_pools() == {}
+
+
 @pytest.mark.parametrize("what", ["comes", "is confirmed", "goes"])
 def test_no_turn_is_longer_for_a_rule_that_concerns_more_pods(what: str) -> None:
     def longest(pods: int) -> int:

@@ -145,3 +145,28 @@ def test_no_turn_is_longer_for_more_pods_that_have_to_leave(nodes: int, limit: L
         return max(turns)
 
     assert longest(1_600) < 1.2 * longest(400)
+
+
+def test_whoever_cannot_be_asked_about_costs_other_nodes_nothing() -> None:
+    def lines(nodes: int) -> int:
+        evictions = known(*(pod(f"p{number}", f"n{number}") for number in range(nodes)))
+        for number in range(nodes):
+            evictions.put_node(f"n{number}", [A, B] if number else [A], 1.0)
+        for due in take(evictions, 1.0):
+            evictions.departures.postpone(due, 60.0, f"{due.pod.name}: no answer")
+        assert str(evictions.unasked("n1")) == (
+            "1 pod is held because the eviction policy cannot be asked: p1: no answer"
+        )
+        count = lines_run(lambda: evictions.unasked("n1")).total()
+        evictions.put_node("n1", [B], 2.0)
+        evictions.finish(2.0)
+        assert evictions.unasked("n1") is not None, "it still cannot be asked, for the taint that is left"
+        evictions.put_node("n1", [], 2.0)
+        evictions.finish(2.0)
+        assert evictions.unasked("n1") is None
+        assert evictions.departures.unasked_pods == nodes - 1
+        evictions.drop_pod(ObjectRef.of(pod("p0", "n0")))
+        assert evictions.unasked("n0") is None
+        return count
+
+    assert lines(100) == lines(10)

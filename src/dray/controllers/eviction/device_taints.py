@@ -112,8 +112,8 @@ class DeviceTaintEvictionController(EvictionController):
             if self._devices_changed and self.planner.is_current:
                 self._devices_changed = False
                 await self._problems.tell(self.planner.problems)
-            if self.planner.is_current:
-                await self._held_pools.tell(self.planner.held_pools())
+            if self.planner.is_current and (held := self.planner.take_held_pools()) is not None:
+                await self._held_pools.tell(held)
             if self.planner.is_current:
                 await self._wakeup.wait(wait)
             else:

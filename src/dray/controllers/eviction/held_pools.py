@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from dray.api.resource import ResourceSlice
 from dray.api.resource.pool import PoolKey, pool_of
@@ -13,6 +14,8 @@ from dray.eviction.guard import Hold
 from dray.eviction.rule_condition import EVICTION_HELD
 from dray.reconcile import EventRecorder
 
+BY_POOL: Final = "pool"
+
 
 class HeldPools:
     """Tells of each hold once, on the first slice of the pool."""
@@ -21,6 +24,7 @@ class HeldPools:
         self._recorder = recorder
         self._slices = slices
         self._told: set[tuple[PoolKey, str]] = set()
+        slices.add_index(BY_POOL, _pool)
 
     async def tell(self, held: Mapping[PoolKey, tuple[Cause, Hold]]) -> None:
         """This is held now."""
@@ -35,5 +39,9 @@ class HeldPools:
                 await self._recorder.warning(slice_, EVICTION_HELD, text)
 
     def _slice_of(self, pool: PoolKey) -> ResourceSlice | None:
-        found = [one for one in self._slices if pool_of(one) == pool]
+        found = self._slices.by_index(BY_POOL, pool)
         return place_to_confirm(found) if found else None
+
+
+def _pool(slice_: ResourceSlice) -> tuple[PoolKey]:
+    return (pool_of(slice_),)
