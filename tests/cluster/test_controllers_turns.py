@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Iterator
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 
 from controller_world import Manifest, World, controller_world, manifest, node, pod, typed
+from dray.controllers.stateful_set import controller as stateful_sets
 from local_server import local_server
 from loop_turns import LoopTurns
 from patience import PATIENCE
@@ -133,6 +137,56 @@ async def test_large_templates_are_compared_beside_the_loop() -> None:
                     await world.settle()
                     await asyncio.sleep(0.01)  # threads take their own time
             assert turns.longest < LONGEST_TURN
+
+
+async def test_a_stateful_set_of_many_pods_is_planned_beside_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What goes through all of its pods is done in a thread; what looks at volume claims, for some pods in a turn."""
+    pods, turn, on_loop, looked = 300, 0, set[str](), Counter[int]()
+
+    def watch(name: str, note: Callable[[], None]) -> None:
+        work = getattr(stateful_sets, name)
+
+        def watched(*arguments: object) -> object:
+            if threading.current_thread() is threading.main_thread():
+                note()
+            return work(*arguments)
+
+        monkeypatch.setattr(stateful_sets, name, watched)
+
+    for name in ("observe", "next_available", "plan", "plan_status", "plan_rollout", "surplus"):
+        watch(name, partial(on_loop.add, name))
+    watch("claims_for", lambda: looked.update((turn,)))
+
+    async def count_turns() -> None:
+        nonlocal turn
+        while True:
+            await asyncio.sleep(0)
+            turn += 1
+
+    volume = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    spec = {
+        "replicas": pods,
+        "podManagementPolicy": "Parallel",
+        "selector": {"matchLabels": {"a": "b"}},
+        "template": {"metadata": LABELLED, "spec": {"containers": [{"name": "main", "image": "x"}]}},
+        "volumeClaimTemplates": [{"metadata": {"name": "v"}, "spec": volume}],
+    }
+    async with controller_world("statefulset-controller") as world:
+        counting = asyncio.get_running_loop().create_task(count_turns())
+        await world.create(manifest("apps/v1", "StatefulSet", "many", "default", spec=spec))
+        async with asyncio.timeout(PATIENCE):
+            while (await world.get("statefulsets", "many")).status.replicas < pods:
+                await world.settle()
+                await asyncio.sleep(0.01)  # threads take their own time
+            on_loop.clear()  # from here on it is about all of them
+            looked.clear()
+            await world.patch("statefulsets", "many", {"metadata": {"annotations": {"look": "again"}}})
+            while looked.total() < 2 * pods:
+                await world.settle()
+                await asyncio.sleep(0.01)
+        counting.cancel()
+    assert on_loop == set()
+    assert max(looked.values()) <= 2 * stateful_sets.AT_ONCE
 
 
 async def test_whoever_selects_thousands_of_pods_looks_at_some_at_a_time() -> None:

@@ -12,13 +12,6 @@ FAILURES = Backoff(first=1.0, longest=900.0)
 """How long a failed pod stays before the next one takes its place, if there were failures before."""
 
 
-class _Place(NamedTuple):
-    """A workload's template in one place: a node, or a number."""
-
-    generation: int
-    place: Hashable
-
-
 class _Failures(NamedTuple):
     number: int
     until: float
@@ -29,22 +22,25 @@ class FailedPods:
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
         self._monotonic = monotonic
-        self._known: dict[str, dict[_Place, _Failures]] = {}
+        self._known: dict[str, tuple[int, dict[Hashable, _Failures]]] = {}
+        """By the uid of a workload: its generation, and the failures since it has that, by place."""
 
     def wait(self, workload: Object, place: Hashable) -> float:
         """For how many seconds the next failed pod in a place has to stay; 0 if it may go."""
-        meta = workload.metadata
-        known = self._known.get(meta.uid, {}).get(_Place(meta.generation, place))
+        known = self._places(workload).get(place)
         return max(known.until - self._monotonic(), 0.0) if known is not None else 0.0
 
     def count(self, workload: Object, place: Hashable) -> None:
         """A failed pod goes."""
-        meta, now = workload.metadata, self._monotonic()
-        places = {key: one for key, one in self._known.get(meta.uid, {}).items() if key.generation == meta.generation}
-        known = places.get(_Place(meta.generation, place))
+        places, now = self._places(workload), self._monotonic()
+        known = places.get(place)
         number = known.number + 1 if known is not None and now <= known.until + FAILURES.longest else 1
-        places[_Place(meta.generation, place)] = _Failures(number, now + FAILURES.after(number))
-        self._known[meta.uid] = places
+        places[place] = _Failures(number, now + FAILURES.after(number))
+        self._known[workload.metadata.uid] = (workload.metadata.generation, places)
+
+    def _places(self, workload: Object) -> dict[Hashable, _Failures]:
+        generation, places = self._known.get(workload.metadata.uid, (0, {}))
+        return places if generation == workload.metadata.generation else {}
 
     def forget(self, workload: Object) -> None:
         """The workload is gone."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Container, Sequence
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from msgspec.structs import replace
 
@@ -15,6 +16,7 @@ from dray.api.pods import FAILED
 from dray.api.references import ObjectName
 from dray.api.registry import Kind
 from dray.api.status import ApiError
+from dray.api.times import Time
 from dray.controllers.context import Context
 from dray.controllers.expectations import LONGEST
 from dray.controllers.failed_pods import FailedPods
@@ -31,6 +33,8 @@ from dray.reconcile.effort import beside_loop
 
 EACH = 10
 """To plan for a pod with a number takes as long as other plans take for so many objects."""
+AT_ONCE = 100
+"""Pods whose volume claims are looked at before others get a turn of the loop."""
 
 
 class StatefulSetController(WorkloadController):
@@ -90,9 +94,10 @@ class StatefulSetController(WorkloadController):
         history = await self._history.of(stateful_set, selector, spec.template, status.collision_count)
         now = as_time(self._clock.now())
         update = history.current.metadata.name
-        state = observe(stateful_set, pods, update, now, self._stale(stateful_set))
-        patient = {number: self._failed.wait(stateful_set, number) for number in _failed(state)}
-        state = state._replace(patient={number for number, seconds in patient.items() if seconds})
+        count = EACH * len(pods)
+        seen = await beside_loop(count, _look, stateful_set, pods, update, now, self._stale(stateful_set))
+        patient = {number: self._failed.wait(stateful_set, number) for number in seen.failed}
+        state = seen.state._replace(patient={number for number, seconds in patient.items() if seconds})
         waits = [seconds for seconds in patient.values() if seconds]
         current = _current(stateful_set, history).metadata.name
         failure: Exception | None = None
@@ -103,17 +108,15 @@ class StatefulSetController(WorkloadController):
                 failure = error
         else:
             waits.append(LONGEST)
-        count = EACH * len(pods)
         planned = await beside_loop(count, plan_status, state, pods, current, history.collisions)
         await self._write_status(stateful_set, planned)
         if failure is not None:
             raise failure
-        live = {current, *map(revision_of, pods)}
+        live = {current, *seen.revisions}
         unused = [one for one in history.old if one.metadata.name not in live]
         await self._history.prune(unused, spec.revision_history_limit)
-        soon = next_available(state)
-        if soon is not None:
-            waits.append((soon.datetime() - now.datetime()).total_seconds())
+        if seen.soon is not None:
+            waits.append((seen.soon.datetime() - now.datetime()).total_seconds())
         return min(waits, default=None)
 
     def _stale(self, stateful_set: StatefulSet) -> Container[int]:
@@ -131,32 +134,40 @@ class StatefulSetController(WorkloadController):
 
     async def _work(self, state: StatefulSetState, history: History, waits: list[float]) -> None:
         """Carries out the next step; `waits` hears after how long to look again."""
-        stateful_set = state.stateful_set
-        todo = plan(state)
+        stateful_set, count = state.stateful_set, EACH * len(state.pods)
+        todo = await beside_loop(count, plan, state)
         pause = self._pods.pause(stateful_set, state.pods.values()) if todo.create else 0.0
         if pause > 0:
             todo = todo._replace(create=())
             waits.append(pause)
         for pod in todo.mend:
             await self._mend(stateful_set, pod)
-        for number in (*todo.create, *todo.lacking):
-            await self._create_claims(stateful_set, number)
-        wanted = [_member(stateful_set, number, history) for number in todo.create]
+        await self._create_claims(stateful_set, (*todo.create, *todo.lacking))
+        wanted = await beside_loop(EACH * len(todo.create), _members, stateful_set, todo.create, history)
         failure = await self._pods.create(stateful_set, wanted)
         if stateful_set.metadata.deletion_timestamp is None:
             await self._own_claims(state)
         rolled: tuple[Pod, ...] = ()
         if todo.is_complete and failure is None:
-            rolled = await beside_loop(EACH * len(state.pods), plan_rollout, state)
+            rolled = await beside_loop(count, plan_rollout, state)
         doomed = {pod.metadata.uid: pod for pod in (*todo.delete, *rolled)}
-        for number in _failed(state):
-            if state.pods[number].metadata.uid in doomed:
+        for pod in doomed.values():
+            number = ordinal_of(stateful_set, pod)
+            if pod.status.phase == FAILED and number is not None:
                 self._failed.count(stateful_set, number)
         await self._pods.delete(stateful_set, doomed.values())
         if failure is not None:
             raise failure
 
-    async def _create_claims(self, stateful_set: StatefulSet, number: int) -> None:
+    async def _create_claims(self, stateful_set: StatefulSet, numbers: Sequence[int]) -> None:
+        """Makes the claims of numbers that are not there, where there are to be some."""
+        if stateful_set.spec.volume_claim_templates:
+            for count, number in enumerate(numbers, 1):
+                await self._create_claims_of(stateful_set, number)
+                if count % AT_ONCE == 0:
+                    await asyncio.sleep(0)
+
+    async def _create_claims_of(self, stateful_set: StatefulSet, number: int) -> None:
         """Makes the claims of a number that are not there. Raises if one is still being deleted."""
         pod = f"{stateful_set.metadata.name}-{number}"
         for claim in claims_for(stateful_set, number):
@@ -179,8 +190,11 @@ class StatefulSetController(WorkloadController):
         stateful_set = state.stateful_set
         if not stateful_set.spec.volume_claim_templates:
             return
-        too_many = {pod.metadata.uid for pod in surplus(state)}
-        for number, pod in state.pods.items():
+        gone = await beside_loop(EACH * len(state.pods), surplus, state)
+        too_many = {pod.metadata.uid for pod in gone}
+        for count, (number, pod) in enumerate(state.pods.items(), 1):
+            if count % AT_ONCE == 0:
+                await asyncio.sleep(0)
             for claim in self._stored(stateful_set, number):
                 changed = with_owner(stateful_set, pod, claim, is_surplus=pod.metadata.uid in too_many)
                 if changed is not claim:
@@ -215,8 +229,22 @@ class _Stale(Container[int]):
         return any(is_stale(one, name) for one in self._stored(self._stateful_set, number))
 
 
-def _failed(state: StatefulSetState) -> list[int]:
-    return [number for number, pod in state.pods.items() if pod.status.phase == FAILED]
+class _Look(NamedTuple):
+    """What was found when all pods were looked at."""
+
+    state: StatefulSetState
+    failed: tuple[int, ...]
+    """The numbers of pods that failed."""
+    revisions: frozenset[str]
+    """The names of all revisions that pods are of."""
+    soon: Time | None
+    """When the next pod has been ready for long enough."""
+
+
+def _look(stateful_set: StatefulSet, pods: Sequence[Pod], update: str, now: Time, stale: Container[int]) -> _Look:
+    state = observe(stateful_set, pods, update, now, stale)
+    failed = tuple(number for number, pod in state.pods.items() if pod.status.phase == FAILED)
+    return _Look(state, failed, frozenset(map(revision_of, pods)), next_available(state))
 
 
 def _current(stateful_set: StatefulSet, history: History) -> ControllerRevision:
@@ -225,9 +253,10 @@ def _current(stateful_set: StatefulSet, history: History) -> ControllerRevision:
     return next((one for one in history.old if one.metadata.name == named), history.current)
 
 
-def _member(stateful_set: StatefulSet, number: int, history: History) -> Pod:
+def _members(stateful_set: StatefulSet, numbers: Sequence[int], history: History) -> list[Pod]:
+    """Pods of numbers, each from the template that it is to have."""
     current = _current(stateful_set, history)
-    before = template_of(current) if uses_current(stateful_set, number) else None
-    if before is None:
-        return member(stateful_set, number, stateful_set.spec.template, history.current.metadata.name)
-    return member(stateful_set, number, before, current.metadata.name)
+    before = template_of(current)
+    new = (stateful_set.spec.template, history.current.metadata.name)
+    old = new if before is None else (before, current.metadata.name)
+    return [member(stateful_set, number, *(old if uses_current(stateful_set, number) else new)) for number in numbers]
