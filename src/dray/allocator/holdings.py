@@ -6,7 +6,7 @@ comes back (4381-101, 4381-102). Results with adminAccess hold nothing (4381-48)
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
@@ -48,7 +48,8 @@ class Holdings:
 
     def publish(self, pools: Iterable[Pool]) -> None:
         """The pool changed or disappeared: find the held devices among its devices."""
-        self.published = tuple([Occupancy(pool, self.by_device) for pool in pools])
+        before = {occupancy.pool.view.node: occupancy for occupancy in self.published}
+        self.published = tuple([Occupancy(pool, self.by_device, before.get(pool.view.node)) for pool in pools])
 
     def hold(self, claim: str, result: DeviceRequestAllocationResult) -> None:
         """A claim was given a device or a share of it."""
@@ -84,7 +85,8 @@ class Occupancy:
 
     __slots__ = ("_budget", "_by_device", "pool", "revision", "shared", "taken")
 
-    def __init__(self, pool: Pool, by_device: Mapping[str, Holding]) -> None:
+    def __init__(self, pool: Pool, by_device: Mapping[str, Holding], before: Occupancy | None = None) -> None:
+        """What is held is taken over from `before` where each device stands where it stood."""
         self.pool = pool
         self._by_device = by_device
         self.taken = 0
@@ -94,23 +96,40 @@ class Occupancy:
         self.revision = 0
         """Another one whenever something is given or taken back."""
         self._budget: CounterBudget | None = None
-        for name in by_device:
-            self.mark(name)
+        if before is not None and pool.take_over(before.pool):
+            self.taken, self.shared = before.taken, before.shared
+            for name in [name for name, holding in by_device.items() if holding.shares] if self.shared else ():
+                self.mark(name)  # a device may be shared, or not be shared any more
+        else:
+            self._mark_all()
 
     def mark(self, name: str) -> None:
         """Bring the sets of positions in line with what is held of one device."""
-        mask = self.pool.named.get(name, 0)
+        places = self.pool.named.get(name, ())
+        mask = _mask_of(places)
         self._budget = None
         self.revision += 1
         holding = self._by_device.get(name)
-        self.taken = self.taken & ~mask | (self._held_alone(mask, holding) if holding is not None else 0)
+        alone = _mask_of(self._held_alone(places, holding)) if holding is not None else 0
+        self.taken = self.taken & ~mask | alone
         self.shared = self.shared | mask if holding is not None and holding.shares else self.shared & ~mask
 
-    def _held_alone(self, mask: int, holding: Holding) -> int:
-        if holding.holders:
-            return mask
-        devices = self.pool.view.devices if holding.shares else ()
-        return sum(1 << p for p in positions(mask) if devices and not devices[p].device.allow_multiple_allocations)
+    def _mark_all(self) -> None:
+        alone: list[int] = []
+        shared: list[int] = []
+        for name, holding in self._by_device.items():
+            places = self.pool.named.get(name, ())
+            alone.extend(self._held_alone(places, holding))
+            if holding.shares:
+                shared.extend(places)
+        self.taken, self.shared = _mask_of(alone), _mask_of(shared)
+
+    def _held_alone(self, places: Sequence[int], holding: Holding) -> Sequence[int]:
+        """Of the places of a device those where nobody else can have a share of it."""
+        if holding.holders or not holding.shares:
+            return places if holding.holders else ()
+        devices = self.pool.view.devices
+        return [place for place in places if not devices[place].device.allow_multiple_allocations]
 
     def holders(self, position: int) -> tuple[str, ...]:
         """The claims that hold the device at a position, or shares of it, each once."""
@@ -127,3 +146,13 @@ class Occupancy:
         if self._budget is None and self.pool.counters is not None:
             self._budget = self.pool.counters.budget(positions(self.taken | self.shared))
         return self._budget
+
+
+def _mask_of(places: Sequence[int]) -> int:
+    """A set of positions. One by one, thousands of large numbers would be made for thousands of devices."""
+    if len(places) <= 1:
+        return 1 << places[0] if places else 0
+    octets = bytearray(max(places) // 8 + 1)
+    for place in places:
+        octets[place >> 3] |= 1 << (place & 7)
+    return int.from_bytes(octets, "little")

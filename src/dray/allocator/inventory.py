@@ -25,7 +25,6 @@ from dray.api.node_selector import NodeSelector
 from dray.api.recent import Recent
 from dray.api.resource import AllocationResult, DeviceClass, ResourceClaim
 from dray.api.resource.pool import PoolKey
-from dray.tracker.columns import positions
 from dray.tracker.view import DeviceId, NodeAccess, PoolView
 
 _CACHED_SHAPES: Final = 512
@@ -236,7 +235,7 @@ class Inventory:
         """
         for occupancy in holdings.published:
             pool = occupancy.pool
-            nodes = {pool.view.devices[position].access.node_name for position in positions(pool.named.get(name, 0))}
+            nodes = {pool.view.devices[position].access.node_name for position in pool.named.get(name, ())}
             if pool.counters is not None or None in nodes:
                 self._touch_pool(pool)
             else:

@@ -124,13 +124,25 @@ class Pool:
         return f"{self.view.driver}/{self.view.name}"
 
     @cached_property
-    def named(self) -> Mapping[str, int]:
-        """Sets of positions by device name. A name may stand for devices of several nodes; an allocation, which says
-        only the name, is then one of all of them."""
-        masks: dict[str, int] = {}
-        for position, device in enumerate(self.view.devices):
-            masks[device.id.device] = masks.get(device.id.device, 0) | 1 << position
-        return masks
+    def names(self) -> tuple[str, ...]:
+        """The name of the device at each position."""
+        return tuple([device.id.device for device in self.view.devices])
+
+    @cached_property
+    def named(self) -> Mapping[str, tuple[int, ...]]:
+        """Positions by device name. A name may stand for devices of several nodes; an allocation, which says only the
+        name, is then one of all of them."""
+        places: dict[str, tuple[int, ...]] = {}
+        for position, name in enumerate(self.names):
+            places[name] = (*places[name], position) if name in places else (position,)
+        return places
+
+    def take_over(self, before: Pool) -> bool:
+        """Whether each device stands where it stood before. What follows from that alone need not be found again."""
+        if self.names != before.names:
+            return False
+        self.__dict__.setdefault("named", before.named)
+        return True
 
     def is_in_sight(self, node_name: str, node_labels: Mapping[str, str]) -> bool:
         """Whether a slice can be used from a node, even if it has no devices."""

@@ -31,9 +31,9 @@ class PoolTable:
         """A slice that counts."""
         return self._pools[self._key_of_slice[name]].slice(name)
 
-    def keys_of(self, slice_names: Iterable[str]) -> list[PoolKey]:
-        """The pools of slices that count, each once, in order."""
-        return sorted({self._key_of_slice[name] for name in slice_names})
+    def keys_of(self, slice_names: Iterable[str]) -> dict[PoolKey, None]:
+        """The pools of slices that count, each once, in their order."""
+        return dict.fromkeys(map(self._key_of_slice.__getitem__, slice_names))
 
     def names(self, key: PoolKey) -> Iterable[str]:
         """The slices of a pool that count."""

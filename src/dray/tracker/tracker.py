@@ -84,7 +84,9 @@ class Tracker:
         selection = self._rules.index.get(rule)
         hits = {} if selection is None else selection.hits
         if self._rules.spreads(rule):
-            return tuple([device for key in self._pools.keys_of(hits) for device in self._tainted_by(rule, key)])
+            return tuple(
+                [device for key in sorted(self._pools.keys_of(hits)) for device in self._tainted_by(rule, key)]
+            )
         return tuple(
             [
                 self._pools.slice(slice_name).devices[position]
@@ -187,7 +189,7 @@ class Tracker:
             self._waiting.drop(name)
         for name in fresh:
             self._patches.index.put_sheet(self._pools.slice(name).published)
-        self._waiting.add_to_patch(fresh | self._patches.refresh(self._classes.compiled))
+        self._waiting.add_to_patch(dict.fromkeys(sorted(fresh)) | self._patches.refresh(self._classes.compiled))
         turn = dict.fromkeys(self._pools.staged)
         self._waiting.take_pools(turn)
         taken = self._waiting.take(limit)
@@ -196,9 +198,10 @@ class Tracker:
         for key in turn:
             for name in self._waiting.take_to_patch(key):
                 self._patch(self._pools.slice(name))
-        self._waiting.add_to_taint(self._rules.refresh(self._classes.compiled))
+        concerned = self._rules.refresh(self._classes.compiled)
+        self._waiting.add_to_taint(concerned)
         self._waiting.take_pools(turn)
-        if has_room:
+        if has_room and (limit is None or len(concerned) <= limit):  # to find very many was enough for a turn
             turn |= dict.fromkeys(self._waiting.take(limit))
         to_taint = {name for key in turn for name in self._waiting.take_to_taint(key)}
         return self._pools.rebuild(to_taint, self._rules.taint_hits)

@@ -7,7 +7,7 @@ A pool is looked at as a whole, so that its view is the old or the new one, and 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from dray.api.resource.pool import PoolKey
@@ -31,15 +31,15 @@ class Waiting:
     def __bool__(self) -> bool:
         return bool(self._keys)
 
-    def add_to_patch(self, slices: Collection[str]) -> None:
+    def add_to_patch(self, slices: Mapping[str, None]) -> None:
         """These have to be patched, and then tainted."""
         self._to_patch.update(slices)
         self.add_to_taint(slices)
 
-    def add_to_taint(self, slices: Collection[str]) -> None:
+    def add_to_taint(self, slices: Mapping[str, None]) -> None:
         """These have to be tainted."""
         self._to_taint.update(slices)
-        self._keys.update(dict.fromkeys(self._pools.keys_of(slices)))
+        self._keys.update(self._pools.keys_of(slices))
 
     def drop(self, slice_name: str) -> None:
         """A slice is gone, or counts no longer. Its pool is to be taken by its key."""

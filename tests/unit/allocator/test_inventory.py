@@ -7,6 +7,7 @@ import pytest
 from allocation_cluster import Cluster, typed
 from allocation_manifests import DRIVER, claim, cluster_of, device, device_class, node, request, resource_slice
 from dray.allocator import Allocated, Unsatisfiable, allocate
+from dray.allocator.holdings import Occupancy
 from dray.api.resource import DeviceClass, ResourceClaim, ResourceSlice
 from dray.tracker import Remove, Upsert
 
@@ -165,3 +166,35 @@ def test_a_network_pool_brings_back_only_the_problems_that_want_its_devices() ->
     cluster.inventory.release("ns/any")
     assert candidates(cluster) == []
     assert allocate(cluster.inventory, cluster.classes, [anything]) == first
+
+
+def test_a_pool_that_changes_finds_no_device_anew_that_stands_where_it_stood(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each slice of a pool of thousands comes as an event of its own, and each rule concerns all of it."""
+    marked: list[str] = []
+    mark = Occupancy.mark
+
+    def noted(occupancy: Occupancy, name: str) -> None:
+        marked.append(name)
+        mark(occupancy, name)
+
+    names = [f"d{number}" for number in range(9)]
+    cluster = cluster_of(node("node-1"), resource_slice(*map(device, names), name="s", nodeName="node-1"))
+    for name in names[1:]:
+        outcome = allocate(cluster.inventory, cluster.classes, [ONE])
+        assert isinstance(outcome, Allocated)
+        cluster.inventory.hold(f"ns/{name}", outcome.allocations["ns/c"])
+    monkeypatch.setattr(Occupancy, "mark", noted)
+
+    def left(*devices: str) -> str | None:
+        made = [device(name, attributes={"x": {"string": "new"}}) for name in devices]
+        slice_ = typed(resource_slice(*made, name="s", nodeName="node-1"), ResourceSlice)
+        change = cluster.tracker.apply(Upsert(slice_))
+        cluster.inventory.apply_pools(cluster.tracker.pools[key] for key in change.pools)
+        outcome = allocate(cluster.inventory, cluster.classes, [ONE])
+        return outcome.allocations["ns/c"].devices.results[0].device if isinstance(outcome, Allocated) else None
+
+    assert left(*names) == "d8"
+    assert left(*reversed(names)) == "d8"
+    assert left(*names[:8]) is None
+    assert left(*names[:8], "new") == "new"
+    assert marked == []

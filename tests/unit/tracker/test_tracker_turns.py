@@ -72,6 +72,17 @@ def test_pools_count_by_what_they_cost(work: list[str]) -> None:
         assert len(tracker.apply(CHANGES["rule"][1]).pools) == pools
 
 
+def test_to_find_very_many_slices_is_enough_for_a_turn(work: list[str]) -> None:
+    tracker = made(1, AT_ONCE + 1)
+    work.clear()
+    assert tracker.apply(CHANGES["rule"][1]).pools == frozenset()
+    assert work == []
+    while tracker.is_behind:
+        tracker.go_on()
+        assert len(tracker.selected("r")) == AT_ONCE + 1
+    assert len(work) == AT_ONCE + 1
+
+
 def test_slices_and_what_concerns_few_devices_take_effect_at_once() -> None:
     tracker = made()
     tracker.apply(Upsert(rule("few", pool="pool-59")))

@@ -56,9 +56,9 @@ class SharedEvaluation:
         for group in self._candidates(selection.criteria):
             self._evaluate(name, selection, group, memo)
 
-    def resume(self) -> set[str]:
+    def resume(self) -> dict[str, None]:
         """Evaluate what was still being evaluated. Returns the slices where other devices are selected now."""
-        changed: set[str] = set()
+        changed: dict[str, None] = {}
         for name, selection in self.selections.items():
             if selection.is_complete:
                 continue
@@ -69,7 +69,7 @@ class SharedEvaluation:
                     selection.withdraw(group)
                     after = self._evaluate(name, selection, group, memo)
                     if after.mask != before.mask:
-                        changed |= group.sheets.keys()
+                        changed |= dict.fromkeys(group.sheets)
         return changed
 
     def remove(self, name: str) -> None:

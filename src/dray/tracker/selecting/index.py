@@ -47,9 +47,9 @@ class SelectionIndex:
         """Whether no selectors are still being evaluated."""
         return all(selection.is_complete for selection in self._selections.values())
 
-    def resume(self) -> set[str]:
+    def resume(self) -> dict[str, None]:
         """Evaluate what was still being evaluated. Returns the slices where other devices are selected now."""
-        changed: set[str] = set()
+        changed: dict[str, None] = {}
         for evaluations in self._evaluations.values():
             for evaluation in evaluations.values():
                 changed |= evaluation.resume()
@@ -79,8 +79,11 @@ class SelectionIndex:
             evaluation.leave(sheet)
         self._wide_hits = None
 
-    def put(self, name: str, criteria: Criteria | None) -> set[str]:
-        """Add or replace a selection; None selects nothing. Returns the slices where its devices are others now."""
+    def put(self, name: str, criteria: Criteria | None) -> dict[str, None]:
+        """Add or replace a selection; None selects nothing.
+
+        Returns the slices where its devices are others now, in an order that is the same each time.
+        """
         old = self._selections.pop(name, None)
         if old is not None:
             self._remove(name, old.criteria)
@@ -129,8 +132,10 @@ class SelectionIndex:
             _discard(self._evaluations, criteria.pool, criteria.signature)
 
 
-def _changed(before: dict[str, int], after: dict[str, int]) -> set[str]:
-    return {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
+def _changed(before: dict[str, int], after: dict[str, int]) -> dict[str, None]:
+    if not before or not after:
+        return dict.fromkeys(before or after)
+    return dict.fromkeys(name for name in before | after if before.get(name) != after.get(name))
 
 
 def _nonempty_hits(evaluations: Iterable[SharedEvaluation]) -> Iterator[tuple[str, dict[str, int]]]:

@@ -28,7 +28,7 @@ class SelectorOwners(ABC, Generic[_Owner]):
         self._owners: dict[str, _Owner] = {}
         self._stale: set[str] = set()
         self._edited: set[str] = set()
-        self._resumed: set[str] = set()
+        self._resumed: dict[str, None] = {}
 
     @abstractmethod
     def selecting(self, owner: _Owner) -> Selecting | None:
@@ -59,18 +59,18 @@ class SelectorOwners(ABC, Generic[_Owner]):
         """Evaluate what was still being evaluated; it takes effect with the next `refresh`."""
         self._resumed |= self.index.resume()
 
-    def refresh(self, classes: Mapping[str, Compiled]) -> set[str]:
+    def refresh(self, classes: Mapping[str, Compiled]) -> dict[str, None]:
         """Evaluate what has to be. Returns the slices with devices that these owners treat differently now."""
-        touched, self._resumed = self._resumed, set()
-        for name in self._stale:
+        touched, self._resumed = self._resumed, {}
+        for name in sorted(self._stale):
             owner = self._owners.get(name)
             selecting = None if owner is None else self.selecting(owner)
             criteria = None if selecting is None else criteria_of(selecting, classes)
             touched |= self.index.put(name, criteria)
-        for name in self._edited:
+        for name in sorted(self._edited):
             selection = self.index.get(name)
             if selection is not None:
-                touched |= selection.hits.keys()
+                touched |= dict.fromkeys(selection.hits)
         self._stale.clear()
         self._edited.clear()
         return touched
