@@ -389,6 +389,28 @@ def test_whoever_creates_parameters_of_a_policy_does_not_hold_up_others(world: W
         server.request("DELETE", f"{POLICIES}/validatingadmissionpolicies")
 
 
+def test_whoever_has_many_budgets_does_not_hold_up_others_with_an_eviction(world: World) -> None:
+    """The selectors of all budgets of a namespace are read, whose pod is asked about."""
+    server, budgets = world.server, "/apis/policy/v1/namespaces/budgeted/poddisruptionbudgets"
+    assert server.request("POST", "/api/v1/namespaces", {"metadata": {"name": "budgeted"}}).code == 201
+    for number in range(150):
+        values = [f"v{value}" for value in range(1000)]
+        selector = {"matchExpressions": [{"key": f"k{number}", "operator": "In", "values": values}]}
+        made = {"metadata": {"name": f"b-{number}"}, "spec": {"maxUnavailable": 1, "selector": selector}}
+        assert server.request("POST", budgets, made).code == 201
+    pods = "/api/v1/namespaces/budgeted/pods"
+    meta = {"name": "evicted", "labels": {"k7": "v7"}}
+    assert server.request("POST", pods, {"metadata": meta, "spec": _pod()["spec"]}).code == 201
+    running = {"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}}
+    assert server.request("PATCH", f"{pods}/evicted/status", running, _MERGE).code == 200
+    world.turns.reset()
+    answer = server.request("POST", f"{pods}/evicted/eviction", {"metadata": {"name": "evicted"}})
+    assert answer.code == 429, answer.body[:500]
+    assert server.request("GET", f"{CONFIGMAPS}/first").code == 200  # the turn is over
+    assert "b-7 is still being processed" in answer.json["details"]["causes"][0]["message"]
+    assert world.turns.longest < LONGEST_TURN
+
+
 def test_others_are_answered_meanwhile(world: World) -> None:
     """While a thread is at a megabyte of YAML, small requests come and go."""
     data = _yaml(_NEW, 40_000)

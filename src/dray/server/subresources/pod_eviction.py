@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from msgspec.structs import replace
 
 from dray.api.conditions import DISRUPTION_TARGET, with_condition
@@ -14,10 +16,12 @@ from dray.api.status import ApiError
 from dray.api.times import Time
 from dray.eviction.budgets import Keepers, is_spared
 from dray.server import errors
+from dray.server.beside import LARGE
 from dray.server.engine import Call, Engine
 from dray.server.subresources.posted_about import check_named
 from dray.server.verbs import deletes
 from dray.server.verbs.rewrites import rewrite
+from dray.store import Record
 
 DONE = Status(status="Success", code=201)
 
@@ -65,8 +69,11 @@ def _disrupted(pod: Pod, now: Time, *, if_unready: bool) -> Pod:
 
 async def _spend_budget(engine: Engine, call: Call, pod: Pod, dry_run: bool) -> bool:
     """Charges the pod's budget, and says whether it had to. Raises ApiError if the pod may not go."""
-    stored = [record.obj for record in engine.store.list(BUDGETS.resource, pod.metadata.namespace).records]
-    budgets = Keepers(stored).covering(pod)
+    records = engine.store.list(BUDGETS.resource, pod.metadata.namespace).records
+    if sum(record.size for record in records) > LARGE:
+        budgets = await engine.beside(call, _covering, records, pod)
+    else:
+        budgets = _covering(records, pod)
     if len(budgets) > 1:
         raise errors.internal(
             "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
@@ -83,6 +90,11 @@ async def _spend_budget(engine: Engine, call: Call, pod: Pod, dry_run: bool) -> 
             dry_run=dry_run,
         )
     return True
+
+
+def _covering(records: Sequence[Record], pod: Pod) -> list[PodDisruptionBudget]:
+    """The budgets that are about a pod: the selectors of all in its namespace are read."""
+    return Keepers(record.obj for record in records).covering(pod)
 
 
 def _refused(cause: StatusCause, retry_after: int) -> ApiError:
