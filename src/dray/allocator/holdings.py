@@ -96,7 +96,7 @@ class Occupancy:
         self.revision = 0
         """Another one whenever something is given or taken back."""
         self._budget: CounterBudget | None = None
-        if before is not None and pool.take_over(before.pool):
+        if by_device and before is not None and pool.take_over(before.pool):
             self.taken, self.shared = before.taken, before.shared
             for name in [name for name, holding in by_device.items() if holding.shares] if self.shared else ():
                 self.mark(name)  # a device may be shared, or not be shared any more

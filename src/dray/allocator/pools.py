@@ -141,7 +141,8 @@ class Pool:
         """Whether each device stands where it stood before. What follows from that alone need not be found again."""
         if self.names != before.names:
             return False
-        self.__dict__.setdefault("named", before.named)
+        if "named" in before.__dict__:
+            self.__dict__["named"] = before.named
         return True
 
     def is_in_sight(self, node_name: str, node_labels: Mapping[str, str]) -> bool:
