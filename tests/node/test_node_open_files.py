@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import resource
 from collections.abc import Iterator
@@ -42,3 +43,15 @@ async def test_containers_start_with_the_limits_that_the_agent_started_with() ->
         pod = await world.pod("p", containers=shell("ulimit -Sn; ulimit -Hn"))
         await world.phase("p", "Succeeded")
         assert log(world, pod).split() == [str(soft), str(hard)]
+
+
+async def test_a_container_has_a_terminal_also_when_the_agent_has_a_thousand_files_open() -> None:
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    async with process_world() as world:
+        with contextlib.ExitStack() as stack:
+            for _ in range(1100):
+                stack.enter_context(open("/dev/null"))
+            pod = await world.pod("p", containers=shell("[ -t 1 ] && echo shown", tty=True, stdin=True))
+            await world.phase("p", "Succeeded")
+            await world.until(lambda: "shown" in log(world, pod))

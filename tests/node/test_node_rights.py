@@ -13,6 +13,7 @@ import builders
 from dray.api.generated.core import Container, Pod, PodSecurityContext, SecurityContext
 from dray.node.runtime import capabilities, seccomp
 from dray.node.runtime.machine import Machine
+from dray.node.runtime.memory_score import memory_score
 from dray.node.runtime.rights import NOBODY, Refusal, Rights, plan_rights, refusal
 
 DOCS = Path(__file__).parents[2] / "docs" / "node.md"
@@ -321,3 +322,19 @@ def test_capabilities_open_only_the_calls_that_are_theirs() -> None:
         assert "mount" not in admin
         assert "reboot" in admin
         assert "keyctl" in seccomp.refused_calls(architecture, EVERY)
+
+
+@pytest.mark.parametrize(
+    ("resources", "expected"),
+    [
+        ({}, 1000),
+        ({"requests": {"cpu": "1"}}, 999),
+        ({"requests": {"memory": "1Gi"}}, 750),
+        ({"requests": {"memory": "1"}}, 999),
+        ({"requests": {"memory": "100Gi"}}, 1),
+        ({"requests": {"cpu": "1", "memory": "1Gi"}, "limits": {"cpu": "1", "memory": "1Gi"}}, 0),
+    ],
+)
+def test_who_asks_for_less_memory_ends_sooner_when_there_is_none(resources: dict[str, Any], expected: int) -> None:
+    made = builders.typed(builders.pod(containers=[builders.container(resources=resources)]), Pod)
+    assert memory_score(made.spec, made.spec.containers[0], 4 * 1024**3) == expected

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import os
 import stat
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from dray.api.generated.core import Pod
 from dray.cdi import ContainerEdits, Mount
 from dray.node.runtime import capabilities
+from dray.node.runtime.launcher import JOIN_SESSION, KEYS
 from node_world import NodeWorld
 from process_world import MACHINE, SLEEP, group, log, pid_is_noted, process_world, publish, shell
 
@@ -148,6 +150,34 @@ async def test_a_container_sees_its_own_processes_and_no_others() -> None:
         assert int(number) < 10
         assert int(count) < 10
         assert name == "in-here"
+
+
+KEYRING = """
+import ctypes, os, platform
+add, ask = {"x86_64": (248, 250), "aarch64": (217, 219)}[platform.machine()]
+call = ctypes.CDLL(None, use_errno=True).syscall
+call.restype = ctypes.c_long
+added = call(add, b"user", os.environ["HOSTNAME"].encode(), b"secret", 6, -3)
+print(added > 0, call(ask, 11, call(ask, 0, -3, 0), ctypes.create_string_buffer(64), 64))
+"""
+"""Adds a key to the keyring of the session, and says how many bytes its keys take in there: four each."""
+
+
+async def test_what_processes_hand_down_is_not_handed_to_containers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keys, files, variables, and a place in the line of those that end when memory is short."""
+    monkeypatch.setenv("AGENTS_OWN", "x")
+    libc = ctypes.CDLL(None)
+    libc.syscall(ctypes.c_long(KEYS[os.uname().machine]), ctypes.c_long(JOIN_SESSION), None)  # as a login has one
+    script = f"python3 -c '{KEYRING}'; cat /proc/self/oom_score_adj; echo $(ls /proc/self/fd); env | cut -d= -f1"
+    async with process_world() as world:
+        for name in ("one", "two"):
+            pod = await world.pod(name, containers=shell(script))
+            await world.phase(name, "Succeeded")
+            keys, score, files, *variables = log(world, pod).splitlines()
+            assert keys in ("True 4", "False -1"), "each container has a keyring of its own, where there are any"
+            assert score == "1000", "whoever asks for no memory goes first"
+            assert files == "0 1 2 3", "the last is of the listing itself"
+            assert "AGENTS_OWN" not in variables
 
 
 @needs_namespaces

@@ -51,6 +51,8 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     directory: str = "/"
     host_name: str = ""
     binds: tuple[Bind, ...] = ()
+    memory_score: int = 0
+    """How soon it is ended when memory runs short."""
     control_group: str = ""
     """The name of the group in which processes are counted, where the machine has such groups."""
 
@@ -144,6 +146,7 @@ def _plan(launch: Launch, machine: Machine) -> dict[str, Any]:
         "open_files": machine.open_files,
         "control_group": str(Path(machine.control_groups, launch.control_group)) if machine.control_groups else "",
         "processes": machine.most_processes,
+        "memory_score": launch.memory_score,
         "directory": launch.directory,
         "command": list(launch.command),
         "environment": dict(launch.environment),

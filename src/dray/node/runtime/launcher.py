@@ -27,6 +27,8 @@ NEW_MOUNTS, NEW_HOST_NAME, NEW_IPC, NEW_PROCESSES, NEW_NETWORK = 0x20000, 0x4000
 SAME_PARENT = 0x8000
 END_SIGNAL = 17
 CLONE = {"x86_64": 56, "aarch64": 220}
+KEYS = {"x86_64": 250, "aarch64": 219}
+JOIN_SESSION = 1
 OPEN_TREE, MOVE_MOUNT, MOUNT_SETATTR = 428, 429, 442
 CLONE_TREE, HERE, EVERYTHING_BELOW = 1, 0x1000, 0x8000
 FROM_HERE, TO_HERE = 0x4, 0x40
@@ -105,6 +107,7 @@ def probe() -> None:
 
 
 def launch(plan: Plan) -> None:
+    inherit_nothing(plan)
     if plan["control_group"]:
         join(plan["control_group"], plan["processes"])
     if plan["enter"] >= 0:
@@ -251,6 +254,16 @@ def start_loopback() -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
         request = b"lo".ljust(16, b"\0") + (1).to_bytes(2, "little").ljust(24, b"\0")
         fcntl.ioctl(control, 0x8914, request)
+
+
+def inherit_nothing(plan: Plan) -> None:
+    """What goes from a process to its children without being asked for: the agent's keys, which its containers would
+    share, and how much it matters to the machine."""
+    # Where there are no keys, or none for the agent, there is nothing to share.
+    libc.syscall(ctypes.c_long(KEYS.get(os.uname().machine, -1)), ctypes.c_long(JOIN_SESSION), None)
+    with open("/proc/self/oom_score_adj", "r+b", buffering=0) as file:
+        if plan["memory_score"] > int(file.read()):
+            file.write(b"%d" % plan["memory_score"])
 
 
 def drop_rights(plan: Plan) -> None:

@@ -43,6 +43,8 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     """The first and the last of the users and groups that pods may ask for; None for all."""
     pod_network: str = "host"
     """`host`: pods use the machine's. `none`: they have only a loopback device, unless they ask for the machine's."""
+    memory: int = 0
+    """Bytes."""
     open_files: tuple[int, int] = (1024, 4096)
     """The soft and hard limit that containers start with."""
     control_groups: str = ""
@@ -88,6 +90,7 @@ def find_machine(
         default_group=run_as_group,
         container_ids=container_ids,
         pod_network=pod_network,
+        memory=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         open_files=resource.getrlimit(resource.RLIMIT_NOFILE),
         control_groups=find_control_groups(),
         most_processes=most_processes,

@@ -33,6 +33,7 @@ from dray.node.runtime.interface import CONFIG_ERROR, Exit, OnExit, Order, Runni
 from dray.node.runtime.launch import Around, Launch, LaunchFailed
 from dray.node.runtime.log_times import LogTimes
 from dray.node.runtime.machine import Machine, find_machine
+from dray.node.runtime.memory_score import memory_score
 from dray.node.runtime.rights import Refusal, Rights, plan_rights, refusal
 from dray.reconcile import Clock
 
@@ -69,7 +70,7 @@ class ProcessRuntime:
         changes = self._edits(order)
         # Looks for programs and files in places that the pod names, and there may be many.
         applied = await asyncio.to_thread(cdi_edits.apply, changes, order.environment, self._machine)
-        wanted = await asyncio.to_thread(_launch, order, applied, rights)
+        wanted = await asyncio.to_thread(_launch, order, applied, rights, self._machine)
         identity = f"process://{attempt.identity}"
         await run_hooks(changes.hooks, BEFORE, ContainerInfo(identity, "creating", str(attempt.directory)))
         pid = await _spawned(asyncio.to_thread(_spawn, order, wanted, self._machine, attempt, self._inputs))
@@ -224,7 +225,7 @@ class _Process:
         os.close(self._handle)
 
 
-def _launch(order: Order, applied: Applied, rights: Rights) -> Launch:
+def _launch(order: Order, applied: Applied, rights: Rights, machine: Machine) -> Launch:
     container, meta = order.container, order.pod.metadata
     room = Room()
     command = [room.expand(word, applied.environment) for word in (*container.command, *container.args)]
@@ -243,6 +244,7 @@ def _launch(order: Order, applied: Applied, rights: Rights) -> Launch:
         directory=container.working_dir or "/",
         host_name=order.pod.spec.hostname or meta.name,
         binds=applied.binds,
+        memory_score=memory_score(order.pod.spec, container, machine.memory),
         control_group=group_of(meta.uid, container.name),
     )
 

@@ -29,10 +29,13 @@ def main() -> None:
 def keep(master: int, log: int, typed: int) -> None:
     """Carries bytes both ways. Never waits for a container that does not read: it may be waiting to write."""
     pending = b""
+    poll = select.poll()  # which takes descriptors of any number, as an agent with many containers has them
     while True:
-        reading = [master] if typed < 0 or len(pending) >= CHUNK else [master, typed]
-        readable, writable, _ = select.select(reading, [master] if pending else [], [])
-        if master in readable:
+        poll.register(master, select.POLLIN | (select.POLLOUT if pending else 0))
+        if typed >= 0:
+            poll.register(typed, select.POLLIN if len(pending) < CHUNK else 0)
+        ready = dict(poll.poll())
+        if ready.get(master, 0) & ~select.POLLOUT:
             try:
                 data = os.read(master, CHUNK)
             except BlockingIOError:
@@ -44,9 +47,9 @@ def keep(master: int, log: int, typed: int) -> None:
                     data = data[os.write(log, data) :]
             except OSError:  # a full disk: what is shown is lost, and the container goes on
                 continue
-        if typed in readable:
+        if ready.get(typed, 0) & select.POLLIN:
             pending += os.read(typed, CHUNK)
-        if writable:
+        if ready.get(master, 0) & select.POLLOUT:
             try:
                 pending = pending[os.write(master, pending) :]
             except BlockingIOError:
