@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import fcntl
 import os
 import struct
@@ -15,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dray.node.runtime import log_times
 from dray.node.runtime.attempt import Attempt, Attempts
 from dray.node.runtime.console import DRAIN_SECONDS, Console
 from dray.node.runtime.launch import Launch
@@ -23,6 +25,8 @@ from dray.node.runtime.log_times import LogTimes, Times
 from dray.node.runtime.rights import Rights
 from patience import PATIENCE, eventually_async
 
+KEEP_SIZE = 1
+_libc = ctypes.CDLL(None)
 LAUNCH = Launch(command=("true",), environment={}, rights=Rights(user=0, group=0))
 
 
@@ -221,6 +225,48 @@ async def test_of_a_log_that_goes_on_and_on_the_newest_part_is_kept(log: Log) ->
     assert await read(log, tail_lines=2) == written[-18:]
     assert await read(log, tail_lines=10**9) == left
     assert await read(log, since=1.0) == left
+
+
+async def test_whatever_a_container_does_to_its_log_takes_no_more_of_the_disk(log: Log) -> None:
+    """It may write where the hole is, and take room behind the end: none of it makes the log longer."""
+    kept = 64 * 1024
+    taken = 16 * kept
+    times = LogTimes(HandClock(), kept=kept)
+    times.follow(log.attempt)
+    fcntl.fcntl(log._output, fcntl.F_SETFL, os.O_WRONLY)
+    try:
+        os.ftruncate(log._output, taken)
+        await eventually_async(lambda: noted(log, taken))
+        for take in (
+            lambda: os.pwrite(log._output, b"x" * taken, 0),
+            lambda: os.posix_fallocate(log._output, 0, taken),
+            lambda: _libc.fallocate(log._output, KEEP_SIZE, ctypes.c_long(0), ctypes.c_long(2 * taken)),
+        ):
+            take()
+            await eventually_async(lambda: os.fstat(log._output).st_blocks * 512 <= 2 * kept)
+            assert os.fstat(log._output).st_size == taken, "places in the log stay what they are"
+    finally:
+        times.close()
+
+
+async def test_the_sizes_of_a_log_that_shrinks_and_grows_take_no_more_of_the_disk(
+    log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_times, "KEPT_TIMES", 8192)
+    times = LogTimes(HandClock())
+    times.follow(log.attempt)
+    try:
+        for number in range(4000):
+            os.ftruncate(log._output, 1 + number % 2)
+            times._note(next(iter(times._followed)), float(number))
+        file = log.attempt.open_times()
+        assert os.fstat(file).st_blocks * 512 <= 3 * 8192
+        os.close(file)
+    finally:
+        times.close()
+    found = Times(log.attempt)
+    found.read_on()
+    assert found._times[-1] == 3999.0
 
 
 async def test_what_was_given_back_is_not_looked_through(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,11 @@ from dray.reconcile import Clock
 PAUSE: Final = 0.25
 AT_ONCE: Final = 50
 KEPT: Final = 50 * 1024 * 1024
+KEPT_TIMES: Final = 16 * 1024 * 1024
+"""Bytes of notes: a million."""
 BLOCK: Final = 4096
+SECTOR: Final = 512
+"""Bytes of a block as the kernel counts how much a file takes."""
 CHUNK: Final = 64 * 1024
 
 _RECORD: Final = struct.Struct(">Qd")
@@ -78,7 +82,6 @@ class LogTimes:
         """Of each log, at least so many bytes are `kept`; twice as many are never on the disk for long."""
         self._clock = clock
         self._kept = kept
-        self._freed: dict[int, int] = {}
         self._inotify = -1
         self._followed: dict[int, _Followed] = {}
         self._sizes: dict[int, int] = {}
@@ -150,34 +153,56 @@ class LogTimes:
         if followed is None:
             return
         with contextlib.suppress(OSError):
-            size = os.fstat(followed.log).st_size
-            if size == self._sizes.get(watch):
-                return
-            self._sizes[watch] = size
-            with open(followed.attempt.open_times(to_write=True), "ab", buffering=0) as file:
-                file.write(_RECORD.pack(size, now))
-            if size - self._freed.get(watch, 0) > 2 * self._kept:
-                self._free(watch, followed, size - self._kept)
+            status = os.fstat(followed.log)
+            if status.st_size != self._sizes.get(watch):
+                self._sizes[watch] = status.st_size
+                _note_size(followed.attempt, status.st_size, now)
+            if _taken(status) > 2 * self._kept:
+                self._free(followed, status.st_size - self._kept)
 
-    def _free(self, watch: int, followed: _Followed, end: int) -> None:
+    def _free(self, followed: _Followed, end: int) -> None:
         """Gives the disk back what a log begins with, and when that was. Places stay what they are, after a hole.
 
-        So a container that writes on and on goes on writing to the same file, and needs to know nothing of this.
+        So a container that writes on and on goes on writing to the same file, and needs to know nothing of this. It is
+        what the log takes of the disk that counts: a container can write where the hole is, and take room behind the
+        end, which is given back by an end where it is already.
         """
-        self._freed[watch] = end
-        _punch(followed.attempt.open_log(to_write=True), end)
+        log = followed.attempt.open_log(to_write=True)
+        try:
+            _punch(log, end)
+            status = os.fstat(log)
+            if _taken(status) > 2 * self._kept:
+                os.ftruncate(log, status.st_size)
+        finally:
+            os.close(log)
         with open(followed.attempt.open_times(), "rb", buffering=0) as file:
             count = os.fstat(file.fileno()).st_size // _RECORD.size
             useless = bisect_left(range(count), end, key=lambda index: _noted_size(file.fileno(), index))
-        _punch(followed.attempt.open_times(to_write=True), useless * _RECORD.size)
+        _punch_and_close(followed.attempt.open_times(to_write=True), useless * _RECORD.size)
 
     def _forget(self, watch: int) -> None:
         followed = self._followed.pop(watch)
         self._sizes.pop(watch, None)
-        self._freed.pop(watch, None)
         if self._inotify >= 0:
             _libc.inotify_rm_watch(self._inotify, watch)
         os.close(followed.log)
+
+
+def _note_size(attempt: Attempt, size: int, now: float) -> None:
+    """Writes down which size a log has. The oldest notes go: a log that shrinks and grows has no end of them."""
+    times = attempt.open_times(to_write=True)
+    try:
+        os.write(times, _RECORD.pack(size, now))
+        status = os.fstat(times)
+        if _taken(status) > 2 * KEPT_TIMES:
+            _punch(times, status.st_size - KEPT_TIMES)
+    finally:
+        os.close(times)
+
+
+def _taken(status: os.stat_result) -> int:
+    """What a file takes of the disk, whatever its size is."""
+    return status.st_blocks * SECTOR
 
 
 def _noted_size(times: int, index: int) -> int:
@@ -186,10 +211,14 @@ def _noted_size(times: int, index: int) -> int:
 
 
 def _punch(descriptor: int, end: int) -> None:
-    """Gives the disk back whole blocks from the start of a file, and closes it."""
+    """Gives the disk back whole blocks from the start of a file."""
+    if end >= BLOCK:
+        _libc.fallocate(descriptor, _PUNCH_HOLE, ctypes.c_long(0), ctypes.c_long(end - end % BLOCK))
+
+
+def _punch_and_close(descriptor: int, end: int) -> None:
     try:
-        if end >= BLOCK:
-            _libc.fallocate(descriptor, _PUNCH_HOLE, ctypes.c_long(0), ctypes.c_long(end - end % BLOCK))
+        _punch(descriptor, end)
     finally:
         os.close(descriptor)
 
