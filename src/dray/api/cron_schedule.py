@@ -68,8 +68,13 @@ class Schedule(NamedTuple):
     every: int = 0
 
     def next_after(self, moment: dt.datetime, zone: dt.tzinfo = dt.UTC) -> dt.datetime | None:
-        """The first time after an aware moment, in UTC; None if there is none for years."""
-        start = moment.astimezone(dt.UTC)
+        """The first time after an aware moment, in UTC; None if there is none for years, or in the calendar."""
+        try:
+            return self._next_after(moment.astimezone(dt.UTC), zone)
+        except OverflowError:
+            return None
+
+    def _next_after(self, start: dt.datetime, zone: dt.tzinfo) -> dt.datetime | None:
         if self.every:
             return start.replace(microsecond=0) + dt.timedelta(seconds=self.every)
         found = start.replace(second=0, microsecond=0) + _MINUTE

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any, Final
 
 from dray.api.conditions import DISRUPTION_TARGET, READY, find_condition, is_true
@@ -81,4 +80,4 @@ def available_at(pod: Pod, min_ready_seconds: int) -> Time | None:
     since = found.last_transition_time or pod.metadata.creation_timestamp or Time("")
     if not min_ready_seconds or not since:
         return since
-    return Time.of(since.datetime() + timedelta(seconds=min_ready_seconds))
+    return since.after(min_ready_seconds)

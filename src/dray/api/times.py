@@ -10,7 +10,7 @@ import datetime as dt
 import re
 from typing import Final, Self
 
-__all__ = ["MicroTime", "Time", "TimeError"]
+__all__ = ["MicroTime", "Time", "TimeError", "later", "moment_at"]
 
 _DAY: Final = (
     r"(?!0000)[0-9]{4}-(?:(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])"
@@ -29,6 +29,8 @@ _ANY: Final = re.compile(
     r"(?:Z|(?P<sign>[+-])(?P<offset_hours>[0-9]{2}):(?P<offset_minutes>[0-9]{2}))"
 )
 _MAX_TEXT_LENGTH: Final = 128
+_FIRST: Final = dt.datetime(1, 1, 1, tzinfo=dt.UTC)
+_LAST: Final = dt.datetime(9999, 12, 31, 23, 59, 59, tzinfo=dt.UTC)
 
 
 class TimeError(ValueError):
@@ -56,6 +58,10 @@ class Time(str):
         """The same moment as an aware datetime in UTC."""
         return dt.datetime.fromisoformat(self)
 
+    def after(self, seconds: float) -> Self:
+        """So many seconds later, as far as the calendar goes."""
+        return type(self).of(later(self.datetime(), seconds))
+
 
 class MicroTime(str):
     """A time in microseconds, such as ``2026-06-01T12:00:00.000000Z``. Make one with ``parse`` or ``of``."""
@@ -77,6 +83,19 @@ class MicroTime(str):
     def datetime(self) -> dt.datetime:
         """The same moment as an aware datetime in UTC."""
         return dt.datetime.fromisoformat(self)
+
+
+def later(moment: dt.datetime, seconds: float) -> dt.datetime:
+    """So many seconds after an aware moment, as far as the calendar goes: people may ask for any number."""
+    try:
+        return moment + dt.timedelta(seconds=seconds)
+    except OverflowError:
+        return _LAST if seconds > 0 else _FIRST
+
+
+def moment_at(seconds: float) -> dt.datetime:
+    """So many seconds after 1970, as far as the calendar goes."""
+    return dt.datetime.fromtimestamp(min(max(seconds, _FIRST.timestamp()), _LAST.timestamp()), dt.UTC)
 
 
 def _in_utc(moment: dt.datetime) -> dt.datetime:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from datetime import timedelta
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
@@ -22,7 +21,7 @@ from dray.api.registry import Kind
 from dray.api.shares import resolve
 from dray.api.times import Time
 
-DELETION_TIMEOUT = timedelta(minutes=2)
+DELETION_TIMEOUT = 120.0
 """An evicted pod that is still not being deleted after this time was not evicted after all."""
 ALLOWED = "DisruptionAllowed"
 
@@ -53,7 +52,7 @@ def plan(budget: PodDisruptionBudget, pods: Sequence[Pod], scale: Scale, now: Ti
         for pod in pods
         if pod.metadata.deletion_timestamp is None and pod.metadata.name in budget.status.disrupted_pods
     }
-    ends = {name: Time.of(at.datetime() + DELETION_TIMEOUT) for name, at in evicted.items()}
+    ends = {name: at.after(DELETION_TIMEOUT) for name, at in evicted.items()}
     pending = {name: at for name, at in evicted.items() if ends[name] > now}
     healthy = sum(
         is_ready(pod) and pod.metadata.deletion_timestamp is None and pod.metadata.name not in pending for pod in pods

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Mapping
 from typing import Final
 
@@ -10,7 +9,7 @@ from dray.api.durations import describe_duration, parse_duration
 from dray.api.generated.core import Pod
 from dray.api.labels import LabelSelector, SelectorError
 from dray.api.pods import is_ready
-from dray.api.times import Time, TimeError
+from dray.api.times import Time, TimeError, moment_at
 from dray.eviction.policy import Decision, EvictionCause, Now, PolicyFactory, PolicyState, Wait
 
 CHECKPOINTED: Final = "dray.dev/checkpointed"
@@ -75,7 +74,7 @@ class Checkpoint:
         until = cause.due + self._deadline
         if now >= until:
             return Now(f"no checkpoint in {describe_duration(self._deadline)}")
-        moment = Time.of(dt.datetime.fromtimestamp(until, dt.UTC))
+        moment = Time.of(moment_at(until))
         return Wait(until, f"annotation {self._annotation} is not set; it is waited for until {moment}")
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 
 import msgspec
@@ -20,6 +20,7 @@ from dray.api.pods import is_ready, is_static, is_terminating
 from dray.api.references import ObjectRef, controller_of
 from dray.api.resource.taint import EFFECT_NO_EXECUTE
 from dray.api.taints import TaintName
+from dray.api.times import later
 from dray.api.toleration import seconds_left
 from dray.eviction.pods import can_be_evicted
 from dray.eviction.replicas import Replicas
@@ -90,7 +91,7 @@ def _leaves(pod: Pod, evicting: Iterable[Taint]) -> datetime | None:
     for taint in evicting:
         seconds = seconds_left(pod.spec.tolerations, taint)
         if taint.time_added is not None and seconds < _FORESEEABLE:
-            found.append(taint.time_added.datetime() + timedelta(seconds=seconds))
+            found.append(later(taint.time_added.datetime(), seconds))
     return min(found, default=None)
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import heapq
 import time
-from datetime import UTC, datetime
 from functools import lru_cache
 from math import floor
 from typing import Final, Protocol
 
-from dray.api.times import Time
+from dray.api.times import Time, moment_at
 
 
 class Clock(Protocol):
@@ -37,7 +36,7 @@ def as_time(seconds: float) -> Time:
 @lru_cache(maxsize=64)
 def _as_time(seconds: int) -> Time:
     """Most of what is written is written in the same second."""
-    return Time.of(datetime.fromtimestamp(seconds, UTC))
+    return Time.of(moment_at(seconds))
 
 
 class RealClock:

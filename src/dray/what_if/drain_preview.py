@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import timedelta
 
 from msgspec.structs import replace
 
 from dray.api.kinds import NODES, RULES
-from dray.api.times import Time
+from dray.api.times import Time, later
 from dray.eviction.drain import DrainTerms, is_paused
 from dray.prose.wording import count, names
 from dray.snapshot.snapshot import Snapshot
@@ -24,7 +23,7 @@ def paced(preview: TaintPreview, terms: DrainTerms, taints: tuple[str, ...], sna
         leaves = max(Time.parse(pod.due).datetime(), free)
         pods.append(replace(pod, expected=str(Time.of(leaves))))
         if terms.rate:
-            free = leaves + timedelta(seconds=1.0 / terms.rate)
+            free = later(leaves, 1.0 / terms.rate)
     budgets = (*_tell_stuck(preview, terms), *tell_budgets(preview))
     notes = (*_tell_pause(preview, snapshot), *_tell_pace(terms), *budgets, *_tell_homeless(preview), *preview.notes)
     finished = max((one.expected for one in pods), default=None)

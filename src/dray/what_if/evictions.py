@@ -10,7 +10,7 @@ Nothing is decided here: the pieces that evict are asked, with a clock that runs
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import lru_cache
 from itertools import chain
 from typing import NamedTuple, TypedDict
@@ -28,7 +28,7 @@ from dray.api.resource import DeviceTaintRule, ResourceClaim, ResourceClaimConsu
 from dray.api.resource.allocated_node import allocated_node
 from dray.api.resource.taint import EFFECT_NO_EXECUTE
 from dray.api.taints import taint_text
-from dray.api.times import Time
+from dray.api.times import Time, moment_at
 from dray.eviction import Causes, DevicePlanner, Evictions, Preview, Taken, can_be_evicted, preview
 from dray.eviction.allocations import devices_of
 from dray.eviction.causes import Hit, TaintKey, earliest, find_hits
@@ -280,7 +280,7 @@ def _each_once(values: list[str]) -> tuple[str, ...]:
 @lru_cache(maxsize=1024)
 def _moment(seconds: float) -> str:
     """Many pods leave at the same time."""
-    return str(Time.of(datetime.fromtimestamp(seconds, UTC)))
+    return str(Time.of(moment_at(seconds)))
 
 
 class _Told(TypedDict, total=False):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from dray.allocator.reasons import Report
 from dray.api.generated.core import Node, Pod
@@ -20,7 +20,7 @@ from dray.api.references import ObjectRef, full_name
 from dray.api.resource import ResourceClaim
 from dray.api.resource.taint import EFFECT_NO_EXECUTE
 from dray.api.taints import taint_text
-from dray.api.times import Time
+from dray.api.times import Time, later
 from dray.api.toleration import seconds_left
 from dray.eviction.node_planner import NodePlanner
 from dray.scheduling.device_states import NodeProblem, problem_of
@@ -80,7 +80,7 @@ def node_evictions(after: Snapshot, nodes: Pairs, now: datetime) -> dict[ObjectR
             waits[ref] = (wait, "")
     told: dict[ObjectRef, Eviction] = {}
     for ref, (wait, cause) in sorted(waits.items(), key=lambda item: (item[1][0], str(item[0]))):
-        moment = str(Time.of(now + timedelta(seconds=wait)))
+        moment = str(Time.of(later(now, wait)))
         mine = claims.get((ref.namespace, ref.name), ())
         told[ref] = Eviction(
             pod=str(ref),

@@ -7,7 +7,7 @@ taint. With another effect than NoExecute nobody leaves; then the preview says w
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -22,7 +22,7 @@ from dray.api.resource import DeviceTaintRule, ResourceClaim
 from dray.api.resource.rule_annotations import EVICTIONS_PER_SECOND
 from dray.api.resource.taint import DEFAULT_EVICTIONS_PER_SECOND, EFFECT_NO_EXECUTE
 from dray.api.taints import TaintName, taint_text
-from dray.api.times import Time
+from dray.api.times import Time, later
 from dray.eviction import can_be_evicted
 from dray.eviction.allocations import devices_of
 from dray.eviction.causes import names_device
@@ -137,8 +137,8 @@ def preview_nodes(
             devices=(),
             held=held_by(snapshot, claims.get(ref.uid, ())),
             causes=told,
-            due=str(Time.of(now + timedelta(seconds=due))),
-            expected=str(Time.of(now + timedelta(seconds=expected))),
+            due=str(Time.of(later(now, due))),
+            expected=str(Time.of(later(now, expected))),
             **told_by(snapshot.get(PODS.resource, ref.namespace, ref.name)),
         )
         for ref, due, expected in _departures(names, taints, pods, ration)

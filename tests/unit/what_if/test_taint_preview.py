@@ -272,6 +272,19 @@ def node_preview(snapshot: Snapshot, *taints: tuple[str, str]) -> TaintPreview:
     return preview_nodes(snapshot, [machine], [Taint(key=key, effect=effect) for key, effect in taints], NOW)
 
 
+@pytest.mark.parametrize("seconds", [10**12, 2**63 - 1])
+def test_pods_that_stay_until_after_the_calendar_has_ended(seconds: int) -> None:
+    tolerations = [{"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds}]
+    held_claim = held(claim("a", tolerations=tolerations), "node-1", "gpu-0", pods=("p",))
+    snapshot = cluster(held_claim, worker("p", tolerations=tolerations))
+    asked = TaintRequest(selection=DeviceSelection(node="node-1"), key="k", effect="NoExecute")
+    rules = build_rules(asked, resolve(snapshot, asked.selection))
+    of_node, of_devices = node_preview(snapshot, ("k", "NoExecute")), preview_rules(snapshot, rules, NOW)
+    assert [one.expected for one in of_node.pods] == ["9999-12-31T23:59:59Z"]
+    assert not of_devices.pods
+    assert tell(of_node)
+
+
 def test_a_node_taint_moves_the_pods_that_do_not_tolerate_it() -> None:
     seconds = [{"key": "k", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}]
     snapshot = cluster(

@@ -13,7 +13,7 @@ from dray.api.cron_schedule import Schedule, ScheduleError, parse_schedule, time
 from dray.api.generated.batch import CronJob, CronJobStatus, Job
 from dray.api.meta import ObjectMeta
 from dray.api.references import object_reference
-from dray.api.times import Time
+from dray.api.times import Time, later
 from dray.controllers.job.plan import COMPLETE, FAILED
 from dray.controllers.pod_templates import reference_to
 
@@ -139,7 +139,7 @@ def find_due(cron_job: CronJob, schedule: Schedule, zone: dt.tzinfo, now: dt.dat
     earliest = since.datetime() if since else now
     deadline = cron_job.spec.starting_deadline_seconds
     if deadline is not None:
-        earliest = max(earliest, now - dt.timedelta(seconds=deadline))
+        earliest = max(earliest, later(now, -deadline))
     first = schedule.next_after(earliest, zone)
     if first is None or first > now:
         return _Due(None, many=False)

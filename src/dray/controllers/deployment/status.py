@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
 
 from msgspec.structs import replace
 
@@ -60,7 +59,7 @@ def deadline(deployment: Deployment, status: DeploymentStatus) -> Time | None:
         return None
     if known.reason in ("NewReplicaSetAvailable", "DeploymentPaused") or known.status == "False":
         return None
-    return Time.of(known.last_update_time.datetime() + timedelta(seconds=seconds))
+    return known.last_update_time.after(seconds)
 
 
 def _with_progress(

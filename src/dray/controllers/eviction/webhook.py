@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import ssl
 from typing import Any, Final, Literal
 
@@ -11,7 +10,7 @@ import msgspec
 
 from dray.api import codec
 from dray.api.generated.core import Pod
-from dray.api.times import Time
+from dray.api.times import Time, moment_at
 from dray.client.trust import trusting
 from dray.eviction.policy import Decision, EvictionCause, Force, Never, Now, PolicyState, Wait
 from dray.eviction.settings import SettingsError, Webhook
@@ -140,7 +139,7 @@ def read_answer(text: bytes, now: float) -> Decision:
 
 
 def _moment(seconds: float) -> str:
-    return str(Time.of(dt.datetime.fromtimestamp(seconds, dt.UTC)))
+    return str(Time.of(moment_at(seconds)))
 
 
 def _certificates(file: str) -> str:

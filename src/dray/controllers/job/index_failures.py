@@ -8,7 +8,6 @@ So the count is never lost: it is always on a pod that is there. Pure.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from datetime import timedelta
 from typing import Final
 
 from msgspec.structs import replace
@@ -82,8 +81,7 @@ def successor(job: Job, pod: Pod, index: int, before: Mapping[int, Pod]) -> Pod:
 
 def ready_at(pod: Pod) -> Time:
     """When the successor of a failed pod may come."""
-    since = _ended_at(pod)
-    return Time.of(since.datetime() + timedelta(seconds=REPLACEMENT.after(failures_before(pod) + 1)))
+    return _ended_at(pod).after(REPLACEMENT.after(failures_before(pod) + 1))
 
 
 def _ended_at(pod: Pod) -> Time:

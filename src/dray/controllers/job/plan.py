@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import timedelta
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -111,7 +110,7 @@ def _deadline(job: Job, status: JobStatus) -> Time | None:
     seconds = job.spec.active_deadline_seconds
     if seconds is None or status.start_time is None:
         return None
-    return Time.of(status.start_time.datetime() + timedelta(seconds=seconds))
+    return status.start_time.after(seconds)
 
 
 def _outcome(job: Job, tally: Tally, status: JobStatus, now: Time) -> _Outcome | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 import msgspec
@@ -162,11 +161,11 @@ def _mark(obj: Object, given: DeleteOptions, now: Time) -> Object | None:
         return None
     meta = obj.metadata
     if meta.deletion_timestamp is None:
-        deadline = Time.of(now.datetime() + timedelta(seconds=grace))
+        deadline = now.after(grace)
         obj = with_metadata(obj, deletion_timestamp=deadline, deletion_grace_period_seconds=grace)
         obj = _next_generation(obj)
     elif grace < (meta.deletion_grace_period_seconds or 0):
-        deadline = Time.of(now.datetime() + timedelta(seconds=grace))
+        deadline = now.after(grace)
         obj = with_metadata(
             obj, deletion_timestamp=min(deadline, meta.deletion_timestamp), deletion_grace_period_seconds=grace
         )
