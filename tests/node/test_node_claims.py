@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import os
+from typing import Any
 
 import grpc
 import pytest
 
 from dray.node.runtime.none import NoRuntime
 from dray.plugins.generated import dra_v1_pb2 as dra
-from node_world import CLAIMS, NodeWorld, local_world
+from node_world import CLAIMS, NODE, NodeWorld, local_world
 from scripted_driver import device
 
 
@@ -275,3 +277,22 @@ async def test_skipped_node_operations_need_no_driver() -> None:
         page = world.metrics()
         assert 'dra_node_prepare_skips_total{driver_name="virtual.example.com"} 1.0' in page
         assert 'dra_node_unprepare_skips_total{driver_name="virtual.example.com"} 1.0' in page
+
+
+async def test_a_pod_that_was_given_the_node_by_whoever_made_it_runs_only_if_there_is_room() -> None:
+    cpus = os.cpu_count() or 1
+
+    def container(amount: int) -> list[dict[str, Any]]:
+        return [{"name": "main", "image": "none", "resources": {"requests": {"cpu": str(amount)}}}]
+
+    async with local_world() as world:
+        await world.pod("first", containers=container(cpus))
+        await world.phase("first", "Running")
+        await world.pod("second", nodeName=NODE, bind=False, containers=container(1))
+        refused = await world.phase("second", "Failed")
+        assert refused.status.reason == "OutOfcpu"
+        assert not refused.status.container_statuses[0].state.running
+        await world.delete("first", grace=0)
+        await world.gone("first")
+        await world.pod("third", nodeName=NODE, bind=False, containers=container(cpus))
+        await world.phase("third", "Running")

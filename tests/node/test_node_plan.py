@@ -9,9 +9,11 @@ import pytest
 import builders
 from dray.api.generated.core import Pod
 from dray.api.pods import FAILED
+from dray.api.quantity import Quantity
 from dray.node import pod_status
 from dray.node.pod_plan import Ended, PodPlan, View, plan
 from dray.node.pod_status import End
+from dray.node.room import Room
 
 NOW = 1_000.0
 RUNNING = View(running_since=900.0)
@@ -115,3 +117,33 @@ def test_what_nobody_saw_end_is_told_so() -> None:
     done = status.container_statuses[0].state.terminated
     assert done is not None
     assert (done.exit_code, done.reason, status.phase) == (137, "ContainerStatusUnknown", "Failed")
+
+
+def sized(uid: str, *, gpus: str = "", started: bool = False, **requests: str) -> Pod:
+    requests |= {"example.com/gpu": gpus} if gpus else {}
+    containers = [builders.container(resources={"requests": requests})]
+    status = {"startTime": "2026-01-01T00:00:00Z"} if started else {}
+    return builders.typed(builders.pod(meta={"uid": uid}, containers=containers, status=status), Pod)
+
+
+def test_there_is_room_for_what_the_machine_has_and_no_more() -> None:
+    room = Room({name: Quantity.parse(text) for name, text in {"cpu": "2", "memory": "1Gi", "pods": "3"}.items()})
+    assert room.enter(sized("a", cpu="1500m")) is None
+    assert room.enter(sized("a", cpu="1500m")) is None, "who has a place keeps it"
+    too_much = room.enter(sized("b", cpu="600m"))
+    assert too_much is not None
+    assert (too_much.phase, too_much.reason) == (FAILED, "OutOfcpu")
+    assert too_much.message.endswith("cpu, requested: 600, used: 1500, capacity: 2000")
+    assert room.enter(sized("a", cpu="1")) is None, "it has become smaller"
+    assert room.enter(sized("b", cpu="1", memory="1Gi")) is None
+    memory = room.enter(sized("c", memory="1"))
+    assert memory is not None
+    assert memory.reason == "OutOfmemory"
+    assert room.enter(sized("c", gpus="5")) is None, "the scheduler gives it claims for that"
+    full = room.enter(sized("d"))
+    assert full is not None
+    assert full.reason == "OutOfpods"
+    assert room.enter(sized("e", started=True, cpu="9")) is None, "it ran before the agent was restarted"
+    for uid in ("a", "b", "c", "d", "e"):
+        room.leave(uid)
+    assert room.enter(sized("f", cpu="2", memory="1Gi")) is None

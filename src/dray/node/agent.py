@@ -41,6 +41,7 @@ from dray.node.metrics import ANY_DRIVER, NodeMetrics
 from dray.node.plugin_watch import PluginWatch
 from dray.node.pod_worker import NodeServices
 from dray.node.pod_workers import PodWorkers
+from dray.node.room import Room
 from dray.node.runtime import Runtime
 from dray.node.slices import DEFAULT_DELAY, NodeClient, SliceWiper
 from dray.plugins import contracts, unix
@@ -128,6 +129,7 @@ class Agent:
                 claims=claims,
                 environments=Environments(client),
                 health=self.health,
+                room=Room(node_object.capacity()),
                 recorder=self._recorder,
                 metrics=self.metrics,
                 address=address,

@@ -74,11 +74,11 @@ def new_node(name: str, address: str, runtime: str, now: Time, serving: Serving 
 
 def with_status(node: Node, address: str, runtime: str, now: Time, serving: Serving | None) -> Node:
     """The node with all that the agent reports; everything else in its status stays."""
-    capacity = _capacity()
+    has = capacity()
     status = replace(
         node.status,
-        capacity={**node.status.capacity, **capacity},
-        allocatable={**node.status.allocatable, **capacity},
+        capacity={**node.status.capacity, **has},
+        allocatable={**node.status.allocatable, **has},
         addresses=(
             NodeAddress(type="InternalIP", address=address),
             NodeAddress(type="Hostname", address=node.metadata.name),
@@ -106,7 +106,8 @@ def _conditions(status: NodeStatus, now: Time) -> tuple[NodeCondition, ...]:
     return with_conditions(status.conditions, own)
 
 
-def _capacity() -> dict[str, Quantity]:
+def capacity() -> dict[str, Quantity]:
+    """What the machine has."""
     disk = os.statvfs("/")
     return {
         "cpu": Quantity.parse(str(os.cpu_count() or 1)),

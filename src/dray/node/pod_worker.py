@@ -35,6 +35,7 @@ from dray.node.health import HealthTable
 from dray.node.metrics import NodeMetrics
 from dray.node.pod_claims import Refused
 from dray.node.pod_status import End
+from dray.node.room import Room
 from dray.node.runtime import Runtime, StartFailed
 from dray.reconcile import Clock, EventRecorder
 
@@ -55,6 +56,7 @@ class NodeServices(msgspec.Struct, frozen=True):
     claims: ClaimWork
     environments: Environments
     health: HealthTable
+    room: Room
     recorder: EventRecorder
     metrics: NodeMetrics
     address: str
@@ -94,6 +96,8 @@ class PodWorker:
             if not self._known:
                 self._known = True
                 self._containers.recover(pod)
+        else:
+            self._services.room.leave(self.uid)
         if not own:
             self.wake()
 
@@ -148,6 +152,9 @@ class PodWorker:
             return await self._finish()
         if is_finished(pod):
             self._end = End(pod.status.phase, pod.status.reason, pod.status.message)
+            return await self._finish()
+        if (no_room := self._services.room.enter(pod)) is not None:
+            self._end = no_room
             return await self._finish()
         if self._overdue(pod) == 0.0:
             message = "Pod was active on the node longer than the specified deadline"
@@ -222,6 +229,7 @@ class PodWorker:
                 message = f"Failed to unprepare dynamic resources: {error}"
                 await self._services.recorder.warning(self._last, "FailedUnprepareDynamicResources", message)
             return self._backoff(LONGEST_END_RETRY)
+        self._services.room.leave(self.uid)  # before anybody is told that there is room
         if self._pod is None:
             self._services.runtime.clean(self.uid)
             self.done = True
