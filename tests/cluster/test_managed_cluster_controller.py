@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from controller_world import Manifest, find_kind, manifest, typed
+from dray.api.cluster.cluster_set import CLUSTER_SET_LABEL
 from dray.api.times import MicroTime
 from dray.reconcile import VirtualClock
 from dray.server.local import LocalClient
@@ -167,8 +168,10 @@ async def test_accepting_a_cluster_is_a_right_of_its_own() -> None:
     async with hub_world() as hub:
         await hub.create(
             role("joins", "create get update patch", "managedclusters", GROUP),
+            role("fills", "create", "managedclustersets/join", GROUP),
             role("accepts", "update", "managedclusters/accept", "register.open-cluster-management.io"),
             role_binding("joins", "ann", "ben"),
+            role_binding("fills", "ann", "ben"),
             role_binding("accepts", "ben"),
         )
         ann, ben = (hub.server.client(authenticated(name)) for name in ("ann", "ben"))
@@ -180,6 +183,54 @@ async def test_accepting_a_cluster_is_a_right_of_its_own() -> None:
         await ben.patch(CLUSTERS, "", "c1", {"spec": {"hubAcceptsClient": True}})
         await ann.patch(CLUSTERS, "", "c1", {"metadata": {"labels": {"region": "eu"}}})
         await refused(ann.patch(CLUSTERS, "", "c1", {"spec": {"hubAcceptsClient": False}}), why)
+
+
+@pytest.mark.parametrize("as_agent", [agent, agent_of_group])
+async def test_no_agent_puts_its_cluster_into_a_set(as_agent: Callable[[Hub, str], LocalClient]) -> None:
+    """Others place their work on the clusters of a set: who is in it is not for the cluster to say."""
+
+    def labelled(name: str | None) -> Manifest:
+        return {"metadata": {"labels": {CLUSTER_SET_LABEL: name}}}
+
+    async with hub_world() as hub:
+        await hub.create(cluster("c1"))
+        await hub.settle()
+        own = as_agent(hub, "c1")
+        await own.patch(CLUSTERS, "", "c1", {"metadata": {"labels": {"region": "eu"}}})
+        await refused(own.patch(CLUSTERS, "", "c1", labelled("secret")), "may not put clusters into the set")
+        await hub.patch("managedclusters", "c1", labelled("secret"))
+        await own.patch(CLUSTERS, "", "c1", {"metadata": {"labels": {"region": "us"}}})
+        for other in (None, "plain"):
+            await refused(own.patch(CLUSTERS, "", "c1", labelled(other)), "'secret'")
+
+
+async def test_sets_are_filled_and_bound_by_those_who_may() -> None:
+    async with hub_world() as hub:
+        joins, binds = (role(f"{right}s", "create", f"managedclustersets/{right}", GROUP) for right in ("join", "bind"))
+        joins["rules"][0]["resourceNames"] = ["one", "two"]
+        await hub.create(
+            role("writes", "create get update patch", "managedclusters", GROUP),
+            role("namespaced", "create get update patch", "managedclustersetbindings", GROUP),
+            joins,
+            binds,
+            role_binding("writes", "ann", "ben"),
+            role_binding("namespaced", "ann", "ben"),
+            role_binding("joins", "ben"),
+            role_binding("binds", "ben"),
+        )
+        ann, ben = (hub.server.client(authenticated(name)) for name in ("ann", "ben"))
+        made = {**cluster("c1"), "spec": {"hubAcceptsClient": False}}
+        made["metadata"] = {**made["metadata"], "labels": {CLUSTER_SET_LABEL: "one"}}
+        await refused(ann.create(typed(made)), "create managedclustersets/join 'one'")
+        await ben.create(typed(made))
+        await ben.patch(CLUSTERS, "", "c1", {"metadata": {"labels": {CLUSTER_SET_LABEL: "two"}}})
+        why = "create managedclustersets/join 'three'"
+        await refused(ben.patch(CLUSTERS, "", "c1", {"metadata": {"labels": {CLUSTER_SET_LABEL: "three"}}}), why)
+        binding = typed(
+            manifest(f"{GROUP}/v1beta2", "ManagedClusterSetBinding", "one", "default", spec={"clusterSet": "one"})
+        )
+        await refused(ann.create(binding), "'ann' may not bind the set .create managedclustersets.bind 'one'")
+        await ben.create(binding)
 
 
 def role(name: str, verbs: str, resource: str, group: str) -> Manifest:

@@ -8,6 +8,7 @@ from dray.server.admission.certificate_requests import CertificateRequests
 from dray.server.admission.chain import Chain, Plugin
 from dray.server.admission.claim_status import ClaimStatusRights
 from dray.server.admission.cluster_acceptance import ClusterAcceptance
+from dray.server.admission.cluster_sets import ClusterSets
 from dray.server.admission.cluster_taints import ClusterTaints
 from dray.server.admission.confirmation_right import ConfirmationRight
 from dray.server.admission.creation_right import CreationRight
@@ -45,6 +46,7 @@ def default_chain(roles: StoredRoles, dynamic: DynamicAdmission | None = None, d
         CreationRight(roles),
         ClaimStatusRights(roles),
         ClusterAcceptance(roles),
+        ClusterSets(roles),
         ConfirmationRight(roles),
         CertificateRequests(roles),
         Escalation(roles),
