@@ -152,6 +152,7 @@ async def test_a_container_sees_its_own_processes_and_no_others() -> None:
         assert name == "in-here"
 
 
+MORE_TERMINALS = "import os; print(os.ttyname(os.openpty()[1]))"
 KEYRING = """
 import ctypes, os, platform
 add, ask = {"x86_64": (248, 250), "aarch64": (217, 219)}[platform.machine()]
@@ -178,6 +179,27 @@ async def test_what_processes_hand_down_is_not_handed_to_containers(monkeypatch:
             assert score == "1000", "whoever asks for no memory goes first"
             assert files == "0 1 2 3", "the last is of the listing itself"
             assert "AGENTS_OWN" not in variables
+
+
+@needs_namespaces
+async def test_the_terminals_of_a_container_are_out_of_sight_of_others_of_the_same_user() -> None:
+    async with process_world() as world:
+        for name in ("one", "two"):
+            script = f"echo {name} of a container; tty; ls /dev/pts; python3 -c '{MORE_TERMINALS}'; {SLEEP}"
+            containers = shell(script, tty=True, stdin=True, securityContext={"runAsUser": 4711})
+            pod = await world.pod(name, containers=containers)
+            await world.phase(name, "Running")
+            await world.until(lambda pod=pod: log(world, pod).count("\n") >= 4)  # type: ignore[misc]
+            assert log(world, pod).splitlines()[1:4] == ["/dev/pts/0", "0  ptmx", "/dev/pts/1"]
+            assert world.runtime.console is not None
+            command = ("sh", "-c", "tty; for it in /dev/pts/[0-9]*; do echo $it; done")
+            beside = await world.runtime.console.execute(
+                pod.metadata.uid, "main", command, terminal=True, has_input=False
+            )
+            assert await beside.wait() == 0
+            assert beside.output is not None
+            assert (await beside.output.read()).split() == [b"/dev/pts/1", b"/dev/pts/0", b"/dev/pts/1"]
+            beside.close()
 
 
 @needs_namespaces

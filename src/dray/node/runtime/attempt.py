@@ -7,7 +7,6 @@
     ROOT/pods/UID/CONTAINER/ATTEMPT.launch  what it was started with, for other processes that are to run beside it
     ROOT/pods/UID/CONTAINER/ATTEMPT.times   when its log had which size
     ROOT/pods/UID/CONTAINER/ATTEMPT.input   a pipe to its input, if it has one
-    ROOT/pods/UID/CONTAINER/ATTEMPT.tty     the name of its terminal, if it has one
 
 A container gets descriptors of its log and, through the shell around it, of the exit file; it reaches none by name.
 """
@@ -31,7 +30,7 @@ PODS: Final = "pods"
 LOG_MODE: Final = 0o640
 SMALL: Final = 256
 LARGEST_LAUNCH: Final = 16 * 1024 * 1024
-SUFFIXES: Final = (".log", ".pid", ".born", ".exit", ".launch", ".times", ".input", ".tty")
+SUFFIXES: Final = (".log", ".pid", ".born", ".exit", ".launch", ".times", ".input")
 
 
 class Attempt:
@@ -115,16 +114,6 @@ class Attempt:
         """A descriptor to write to its input with. Raises OSError if it has none, or has ended."""
         with self._open() as directory:
             return directory.open_pipe(f"{self.number}.input", os.O_WRONLY)
-
-    def note_terminal(self, name: str) -> None:
-        """Writes down which terminal a container has. Raises OSError."""
-        with self._open() as directory:
-            directory.replace(f"{self.number}.tty", name.encode())
-
-    def terminal(self) -> str:
-        """The name of the terminal of a container. Raises OSError if it has none."""
-        with self._open() as directory:
-            return directory.read(f"{self.number}.tty", SMALL).decode(errors="replace")
 
     def open_times(self, *, to_write: bool = False) -> int:
         """A descriptor of the sizes of the log over time. Raises OSError."""

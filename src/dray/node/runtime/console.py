@@ -7,6 +7,7 @@ import contextlib
 import os
 import signal
 from collections.abc import AsyncIterator, Callable
+from socket import socket, socketpair
 from typing import Final
 
 from msgspec.structs import replace
@@ -131,8 +132,7 @@ class Console:
         """The window of somebody who is attached to a container with a terminal has another size."""
         with contextlib.suppress(OSError, NotThere):
             attempt = self._find(uid, container)
-            self._running(attempt)
-            terminals.resize(attempt.terminal(), width, height)
+            terminals.resize(self._running(attempt), width, height)
 
     def network(self, uid: str) -> int | None:
         """A descriptor of the network namespace of a pod's container that has its own; None if there is none."""
@@ -195,19 +195,23 @@ class Console:
             wanted = replace(attempt.launched(), command=command)
             if terminal:
                 wanted = replace(wanted, environment={"TERM": TERMINAL, **wanted.environment})
-            ends: dict[str, Descriptor] = {}
-            master: Descriptor | None = None
             if terminal:
-                ours, theirs = os.openpty()
-                stack.callback(os.close, theirs)
-                master = Descriptor(ours)
-                if self._machine.is_root:
-                    os.fchown(theirs, wanted.rights.user, -1)
-                standard = Standard(theirs, theirs, theirs)
-            else:
-                ends, standard = _pipes(stack, has_input=has_input)
-            child = launch.enter(wanted, self._machine, handle, standard, terminal=terminal)
-            return Execution(child, ends, master)
+                holder, given = (stack.enter_context(one) for one in socketpair())
+                child = launch.enter(wanted, self._machine, handle, Standard(), terminal=given.fileno())
+                return Execution(child, {}, _terminal_of(child, holder))
+            ends, standard = _pipes(stack, has_input=has_input)
+            return Execution(launch.enter(wanted, self._machine, handle, standard), ends, None)
+
+
+def _terminal_of(child: int, holder: socket) -> Descriptor:
+    """Our end of the terminal of a command. Raises OSError, with nothing left running."""
+    try:
+        return Descriptor(terminals.received(holder))
+    except OSError:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        raise
 
 
 def _end_unwanted(starting: asyncio.Future[Execution]) -> None:

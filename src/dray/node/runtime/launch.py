@@ -76,12 +76,13 @@ class Standard(msgspec.Struct, frozen=True):
 
 class Around(msgspec.Struct, frozen=True):
     """What a container is started with that others do not have: the name that process listings show, where it leaves
-    its traces, which run of the machine this is, and whether its standard streams are a terminal."""
+    its traces, which run of the machine this is, and, if its standard streams are to be a terminal, the socket through
+    which somebody gets the other end of that."""
 
     name: str
     traces: Traces
     boot: str
-    terminal: bool = False
+    terminal: int = -1
 
 
 def start(launch: Launch, machine: Machine, standard: Standard, around: Around) -> int:
@@ -102,7 +103,7 @@ def start(launch: Launch, machine: Machine, standard: Standard, around: Around) 
     return _run(plan, (traces.pid, traces.born, traces.exit), standard)
 
 
-def enter(launch: Launch, machine: Machine, container: int, standard: Standard, *, terminal: bool) -> int:
+def enter(launch: Launch, machine: Machine, container: int, standard: Standard, *, terminal: int = -1) -> int:
     """Starts another process in a container (by pidfd), with the same rights. Returns its number; it is a child.
 
     Raises LaunchFailed or OSError, with nothing left running.
@@ -126,7 +127,7 @@ def _plan(launch: Launch, machine: Machine) -> dict[str, Any]:
     return {
         "enter": -1,
         "namespaces": namespaces(rights, mounts=mounts),
-        "terminal": False,
+        "terminal": -1,
         "pid": -1,
         "born": -1,
         "exit": -1,
@@ -155,7 +156,7 @@ def _plan(launch: Launch, machine: Machine) -> dict[str, Any]:
 
 def _run(plan: Mapping[str, Any], hidden: Iterable[int], standard: Standard) -> int:
     """Runs the launcher until it has become what the plan says. Raises LaunchFailed or OSError."""
-    hidden = tuple(one for one in (*hidden, plan["held"]) if one >= 0)
+    hidden = tuple(one for one in (*hidden, plan["held"], plan["terminal"]) if one >= 0)
     with contextlib.ExitStack() as stack:
         reading, writing = os.pipe()
         stack.enter_context(_closing(reading))

@@ -40,7 +40,9 @@ HIGHEST_CAPABILITY = 63
 CAPABILITY_VERSION = 0x20080522
 IGNORED_BY_PYTHON = (13, 25)
 LIMIT_PROCESSES, LIMIT_OPEN_FILES = 6, 7
-CONTROLLING_TERMINAL = 0x540E
+CONTROLLING_TERMINAL, UNLOCK_TERMINAL, OTHER_END = 0x540E, 0x40045431, 0x5441
+TERMINALS = (5, 2)
+"""The device that makes terminals."""
 LINKS_AT_MOST = 40
 HELD_DESCRIPTOR, EXIT_DESCRIPTOR = 8, 9
 MASKED = (
@@ -128,10 +130,10 @@ def launch(plan: Plan) -> None:
     else:
         note(plan, os.getpid())
     os.setsid()
-    if plan["terminal"]:
-        call("take the terminal", libc.ioctl(0, CONTROLLING_TERMINAL, 0))
     if plan["enter"] < 0:
         set_scene(plan)
+    if plan["terminal"] >= 0:
+        open_terminal(plan)
     drop_rights(plan)
     try:
         os.chdir(plan["directory"])
@@ -190,10 +192,37 @@ def set_scene(plan: Plan) -> None:
             mount("proc", "/proc", "proc", NO_SUID | NO_DEVICES | NO_EXEC)
         if namespaces & NEW_IPC and os.path.isdir("/dev/shm"):
             mount("shm", "/dev/shm", "tmpfs", NO_SUID | NO_DEVICES | NO_EXEC, "mode=1777")
+        if os.path.isdir("/dev/pts"):
+            mount("terminals", "/dev/pts", "devpts", NO_SUID | NO_EXEC, "newinstance,ptmxmode=0666,mode=0600")
         if plan["masked"]:
             mask()
         for source, target, read_only in plan["binds"]:
             bind(source, target, read_only)
+
+
+def open_terminal(plan: Plan) -> None:
+    """A terminal as the standard streams, of the container's own where it has mounts of its own: those of others, who
+    may be the same user, are not in sight. The other end goes to whoever holds it, through a socket.
+    """
+    import fcntl
+    import socket
+
+    # What is there may be somebody else's doing, in a container that may mount.
+    maker = os.open("/dev/ptmx", os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
+    device = os.fstat(maker).st_rdev
+    if (os.major(device), os.minor(device)) != TERMINALS:
+        raise Failed("/dev/ptmx makes no terminals")
+    fcntl.ioctl(maker, UNLOCK_TERMINAL, bytes(4))
+    terminal = fcntl.ioctl(maker, OTHER_END, os.O_RDWR | os.O_NOCTTY)
+    if plan["changes_user"]:
+        os.fchown(terminal, plan["user"], -1)
+    with socket.socket(fileno=plan["terminal"]) as holder:
+        socket.send_fds(holder, [b"t"], [maker])
+    for stream in range(3):
+        os.dup2(terminal, stream)
+    for descriptor in (maker, terminal):
+        os.close(descriptor)
+    call("take the terminal", libc.ioctl(0, CONTROLLING_TERMINAL, 0))
 
 
 def mask() -> None:

@@ -30,7 +30,7 @@ from dray.node.runtime.edits import Applied
 from dray.node.runtime.held_inputs import HeldInputs
 from dray.node.runtime.hooks import AFTER, BEFORE, END, ContainerInfo, run_hooks
 from dray.node.runtime.interface import CONFIG_ERROR, Exit, OnExit, Order, Running, StartFailed
-from dray.node.runtime.launch import Around, Launch, LaunchFailed
+from dray.node.runtime.launch import Around, Launch, LaunchFailed, Standard
 from dray.node.runtime.log_times import LogTimes
 from dray.node.runtime.machine import Machine, find_machine
 from dray.node.runtime.memory_score import memory_score
@@ -253,10 +253,10 @@ def _spawn(order: Order, wanted: Launch, machine: Machine, attempt: Attempt, inp
     container = order.container
     try:
         with attempt.fresh(wanted, has_input=container.stdin) as (standard, traces):
-            around = Around(f"{attempt.directory}/{attempt.number}", traces, boot_id(), container.tty)
+            around = Around(f"{attempt.directory}/{attempt.number}", traces, boot_id())
             if container.tty:
-                with terminals.kept(attempt, standard, wanted.rights.user if machine.is_root else None) as terminal:
-                    return launch.start(wanted, machine, terminal, around)
+                with terminals.kept(standard) as terminal:
+                    return launch.start(wanted, machine, Standard(), replace(around, terminal=terminal))
             if container.stdin and container.stdin_once:
                 inputs.hold(attempt.identity, standard.held)
                 standard = replace(standard, held=-1)

@@ -1,4 +1,4 @@
-"""Holds the terminal of a container, also while no agent is there: `python -I -S terminal_keeper.py MASTER LOG INPUT`.
+"""Holds the terminal of a container, also while no agent is there: `python -I -S terminal_keeper.py SOCKET LOG INPUT`.
 
 What the container shows goes into its log; what comes through its pipe (INPUT, -1 for none) is what it reads. Ends when
 nobody has the terminal open any more. The numbers are of descriptors that it is started with. The log is locked as long
@@ -10,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import os
 import select
+import socket
 import sys
 
 CHUNK = 65536
@@ -17,13 +18,16 @@ CHUNK = 65536
 
 def main() -> None:
     """Lets the agent go, so that nobody has to wait for this process, and holds the terminal."""
-    master, log, typed = (int(number) for number in sys.argv[1:4])
+    holder, log, typed = (int(number) for number in sys.argv[1:4])
     fcntl.flock(log, fcntl.LOCK_EX)
     if os.fork():
         os._exit(0)
     os.setsid()
-    os.set_blocking(master, False)
-    keep(master, log, typed)
+    with socket.socket(fileno=holder) as given:
+        _, found, _, _ = socket.recv_fds(given, 1, 1)
+    if found:  # else the container did not start
+        os.set_blocking(found[0], False)
+        keep(found[0], log, typed)
 
 
 def keep(master: int, log: int, typed: int) -> None:

@@ -1,10 +1,11 @@
-"""Terminals of containers: made by the agent, held by `terminal_keeper`, resized by whoever is attached."""
+"""Terminals of containers: made by `launcher`, held by `terminal_keeper`, resized by whoever is attached."""
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
 import os
+import socket
 import stat
 import struct
 import subprocess
@@ -13,44 +14,32 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from dray.node.runtime.attempt import Attempt
 from dray.node.runtime.launch import Standard
 from dray.node.runtime.machine import INTERPRETER
 
 KEEPER: Final = Path(__file__).with_name("terminal_keeper.py")
-DIRECTORY: Final = "/dev/pts/"
 MAJORS: Final = range(136, 144)
 """The device numbers of terminals that programs make."""
 
 
 @contextlib.contextmanager
-def kept(attempt: Attempt, standard: Standard, user: int | None) -> Iterator[Standard]:
-    """A terminal as the standard streams of a container, for the time in which it is started.
+def kept(standard: Standard) -> Iterator[int]:
+    """The socket for the other end of a terminal, of a container that is started meanwhile. Somebody waits for it.
 
-    It belongs to `user`, if the agent can give it away. What is shown goes where `standard` does, and what comes from
-    there is typed. Raises OSError.
+    What is shown goes where `standard` does, and what comes from there is typed. Raises OSError.
     """
-    master, slave = os.openpty()
-    try:
-        try:
-            name = os.ttyname(slave)
-            if user is not None:
-                os.fchown(slave, user, -1)
-            _start_keeper(master, standard)
-        finally:
-            os.close(master)
-        attempt.note_terminal(name)
-        yield Standard(slave, slave, slave)
-    finally:
-        os.close(slave)
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        _start_keeper(ours.fileno(), standard)
+        yield theirs.fileno()
 
 
-def _start_keeper(master: int, standard: Standard) -> None:
+def _start_keeper(holder: int, standard: Standard) -> None:
     typed = standard.held
-    given = [str(number) for number in (master, standard.output, typed)]
+    given = [str(number) for number in (holder, standard.output, typed)]
     done = subprocess.run(
         [*INTERPRETER, str(KEEPER), *given],
-        pass_fds=tuple(one for one in (master, standard.output, typed) if one >= 0),
+        pass_fds=tuple(one for one in (holder, standard.output, typed) if one >= 0),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -61,14 +50,25 @@ def _start_keeper(master: int, standard: Standard) -> None:
         raise OSError(5, "nobody could be found to hold the terminal")
 
 
-def resize(name: str, width: int, height: int) -> None:
-    """Gives a terminal another size. Raises OSError, also if that is no terminal."""
-    if not name.startswith(DIRECTORY) or not name.removeprefix(DIRECTORY).isdigit():
-        raise OSError(22, "it is not the name of a terminal", name)
+def received(holder: socket.socket) -> int:
+    """The other end of a terminal that was made. Raises OSError if there is none."""
+    _, found, _, _ = socket.recv_fds(holder, 1, 1, socket.MSG_DONTWAIT)
+    if not found:
+        raise OSError(5, "nobody made a terminal")
+    return found[0]
+
+
+def resize(process: int, width: int, height: int) -> None:
+    """Gives the terminal of a process another size, as it is called there. Raises OSError, also if it has none."""
+    device = int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[4])
+    if os.major(device) not in MAJORS:
+        raise OSError(25, "it has no terminal")
+    number = (os.major(device) - MAJORS.start) * 256 + os.minor(device)
+    name = f"/proc/{process}/root/dev/pts/{number}"
     descriptor = os.open(name, os.O_RDWR | os.O_NOCTTY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
         found = os.fstat(descriptor)
-        if stat.S_ISCHR(found.st_mode) and os.major(found.st_rdev) in MAJORS:
+        if stat.S_ISCHR(found.st_mode) and found.st_rdev == device:
             set_size(descriptor, width, height)
     finally:
         os.close(descriptor)
