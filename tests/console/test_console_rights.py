@@ -203,6 +203,7 @@ def test_pods_without_a_node_and_odd_questions(server: LiveServer, namespace: st
         ("p/log", 400, "a container name must be specified for pod p, choose one of: [a b]"),
         ("p/log?container=c", 400, "container c is not valid for pod p"),
         ("p/log?container=a&tailLines=-1", 422, "tailLines"),
+        (f"p/log?container=a&sinceSeconds={10**400}", 422, "sinceSeconds"),
         ("p/log?container=a&sinceSeconds=1&sinceTime=2026-01-01T00:00:00Z", 422, "at most one of"),
         ("p/exec?container=a&stdout=1&command=ls", 400, "does not have a host assigned"),
         ("p/exec?container=a&command=ls", 400, "at least 1 of stdin, stdout, stderr"),

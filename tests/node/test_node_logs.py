@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dray.node.endpoints.server import log_options
 from dray.node.runtime import log_times
 from dray.node.runtime.attempt import Attempt, Attempts
 from dray.node.runtime.console import DRAIN_SECONDS, Console
@@ -317,3 +318,10 @@ def test_notes_are_read_as_they_come_and_garbage_is_none(log: Log) -> None:
     assert (times.time_of(10, 5.0), times.time_of(11, 5.0), times.place_at(100.0)) == (100.0, 5.0, 10)
     times.read_on()
     assert len(times._sizes) == 1
+
+
+@pytest.mark.parametrize("name", ["tailLines", "limitBytes", "sinceSeconds"])
+@pytest.mark.parametrize("text", ["-1", "x", str(2**63), "9" * 400, "9" * 5000])
+def test_numbers_of_a_query_that_are_none(name: str, text: str) -> None:
+    with pytest.raises(ValueError, match=name):
+        log_options({name: text}, 1e9)

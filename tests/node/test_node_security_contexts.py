@@ -281,6 +281,23 @@ async def test_logs_are_for_the_agent_and_no_one_else() -> None:
         assert {path.stat().st_uid for path in directory.rglob("*")} == {os.geteuid()}
 
 
+async def test_no_secret_of_a_container_is_on_disk_when_it_has_ended() -> None:
+    async with process_world() as world:
+        first = await world.pod("ended", containers=shell("true", env=[{"name": "KEY", "value": "S3CRET"}]))
+        await world.phase("ended", "Succeeded")
+        second = await run(world, {}, f"trap 'exit 0' TERM; {SLEEP}")
+        kept = world.root / "pods" / second.metadata.uid / "main" / "0.launch"
+        assert kept.exists(), "commands that run beside it are started like it"
+        await world.stop()
+        os.killpg(group(world, second), 9)
+        await world.start()
+        await world.phase("p", "Failed")
+        for pod in (first, second):
+            files = [path for path in (world.root / "pods" / pod.metadata.uid).rglob("*") if path.is_file()]
+            assert files
+            assert not [path for path in files if path.suffix == ".launch" or b"S3CRET" in path.read_bytes()]
+
+
 @needs_root
 @pytest.mark.parametrize(
     "how", ["ln -s {precious} {place}", "ln {precious} {place}", "mkfifo {place}", "mv {log} {place}"]

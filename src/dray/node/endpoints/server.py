@@ -33,6 +33,8 @@ log = logging.getLogger(__name__)
 
 DEFAULT_PORT: Final = 10250
 MOST_CONNECTIONS: Final = 1000
+MOST: Final = 2**63 - 1
+"""As a number in a query, which has 64 bits with clients."""
 PROXY: Final = "proxy"
 _SUBRESOURCES: Final = {"pods": "pods", "healthz": "healthz"}
 """What is asked about some paths; all others are `nodes/proxy`."""
@@ -217,8 +219,8 @@ def _number(query: dict[str, str], name: str, least: int) -> int | None:
         number = int(text)
     except ValueError:
         raise ValueError(f"{name}: {text[:64]!r} is not a number") from None
-    if number < least:
-        raise ValueError(f"{name}: must be at least {least}")
+    if not least <= number <= MOST:
+        raise ValueError(f"{name}: must be {least} to {MOST}")
     return number
 
 

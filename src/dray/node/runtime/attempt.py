@@ -84,6 +84,11 @@ class Attempt:
             for suffix in SUFFIXES:
                 directory.remove(f"{self.number}{suffix}")
 
+    def forget_launch(self) -> None:
+        """It has ended: nothing is to run beside it any more, and its variables, which may be secrets, are not kept."""
+        with contextlib.suppress(OSError), self._open() as directory:
+            directory.remove(f"{self.number}.launch")
+
     def launched(self) -> Launch:
         """What it was started with. Raises OSError, or ValueError if that cannot be read."""
         with self._open() as directory:

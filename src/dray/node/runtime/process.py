@@ -150,6 +150,7 @@ class ProcessRuntime:
                 self._watch(running, _Process(pid, attempt, (), is_child=False), on_exit)
                 return running
         # It has ended, maybe this very moment.
+        attempt.forget_launch()
         running.exit = attempt.exit() or Exit(None, self._clock.now())
         return running
 
@@ -162,6 +163,7 @@ class ProcessRuntime:
             self._times.stop(process.attempt)
             self._inputs.release(process.attempt.identity)
             code = process.finish()
+            process.attempt.forget_launch()
             end_processes(self._machine.control_groups, group_of(process.attempt.uid, process.attempt.container))
             running.exit = Exit(code, self._clock.now())
             self._after(running, process)

@@ -20,6 +20,8 @@ EXEC: Final = "exec"
 ATTACH: Final = "attach"
 PORT_FORWARD: Final = "portforward"
 DEFAULT_PORT: Final = 10250
+MOST: Final = 2**63 - 1
+"""As a number in a query, which has 64 bits with clients."""
 
 _ADDRESSES: Final = ("Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP")
 """By which of its addresses a node is reached, the first one that it has. Names are for those that can be looked up."""
@@ -125,10 +127,10 @@ def _log_problems(query: dict[str, str]) -> Iterable[FieldError]:
         text = query.get(name, "")
         if text:
             try:
-                if int(text) < least:
+                if not least <= int(text) <= MOST:
                     raise ValueError
             except ValueError:
-                yield invalid(name, text, f"must be an integer of at least {least}")
+                yield invalid(name, text, f"must be an integer of {least} to {MOST}")
     if query.get("sinceTime"):
         if query.get("sinceSeconds"):
             yield invalid(
