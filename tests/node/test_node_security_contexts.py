@@ -10,12 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from dray.api.generated.core import Pod
 from dray.cdi import ContainerEdits, Mount
+from dray.node.endpoints import ports
 from dray.node.runtime import capabilities
 from dray.node.runtime.launcher import JOIN_SESSION, KEYS
 from node_world import NodeWorld
+from ports import free_port
 from process_world import MACHINE, SLEEP, group, log, pid_is_noted, process_world, publish, shell
 
 needs_root = pytest.mark.skipif(not MACHINE.is_root, reason="only root can become others")
@@ -198,7 +201,10 @@ async def test_the_terminals_of_a_container_are_out_of_sight_of_others_of_the_sa
             )
             assert await beside.wait() == 0
             assert beside.output is not None
-            assert (await beside.output.read()).split() == [b"/dev/pts/1", b"/dev/pts/0", b"/dev/pts/1"]
+            shown = b""
+            while part := await beside.output.read():
+                shown += part
+            assert shown.split() == [b"/dev/pts/1", b"/dev/pts/0", b"/dev/pts/1"]
             beside.close()
 
 
@@ -279,6 +285,33 @@ async def test_logs_are_for_the_agent_and_no_one_else() -> None:
         assert set(modes.values()) == {0o600}
         assert stat.S_IMODE((world.root / "pods").stat().st_mode) == 0o700
         assert {path.stat().st_uid for path in directory.rglob("*")} == {os.geteuid()}
+
+
+LISTENER = (
+    "import socket; s = socket.create_server(('127.0.0.1', {port})); print('up', flush=True)\nwhile 1: s.accept()"
+)
+
+
+@needs_namespaces
+async def test_ports_of_a_pod_with_a_network_of_its_own_are_never_ports_of_the_machine() -> None:
+    """Also when its containers have ended, or are about to start again."""
+    port, reached = free_port(), asyncio.Event()
+    async with process_world(replace(MACHINE, pod_network="none")) as world:
+        container = shell(f'exec python3 -c "{LISTENER.format(port=port)}"')
+        pod = await world.pod("p", containers=container, terminationGracePeriodSeconds=0)
+        await world.phase("p", "Running")
+        await world.until(lambda: "up" in log(world, pod))
+        console = world.runtime.console
+        assert console is not None
+        inside = await ports.connect(console, pod.metadata.uid, port)
+        inside.close()
+        machine = await asyncio.start_server(lambda _reader, _writer: reached.set(), "127.0.0.1", port)
+        async with machine:
+            os.killpg(group(world, pod), 9)
+            await world.phase("p", "Failed")
+            with pytest.raises(ConnectionRefusedError, match="no container of the pod runs"):
+                await ports.connect(console, pod.metadata.uid, port)
+        assert not reached.is_set()
 
 
 async def test_no_secret_of_a_container_is_on_disk_when_it_has_ended() -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import errno
 import os
 import socket
 import threading
 from typing import Final
 
-from dray.node.runtime.console import Console
+from dray.node.runtime.console import Console, NotThere
 from dray.process.http import Duplex, SocketDuplex
 
 SECONDS: Final = 10.0
@@ -25,7 +26,10 @@ async def connect(console: Console, uid: str, port: int) -> Duplex:
     Only sockets are made in threads: a container that listens and accepts nobody would keep one for as long as somebody
     tries, and there are few.
     """
-    network = await asyncio.to_thread(console.network, uid)
+    try:
+        network = await asyncio.to_thread(console.network, uid)
+    except NotThere as error:
+        raise ConnectionRefusedError(errno.ECONNREFUSED, str(error)) from None
     try:
         problem: OSError | None = None
         for family, host in HOSTS:

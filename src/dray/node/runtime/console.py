@@ -135,13 +135,16 @@ class Console:
             terminals.resize(self._running(attempt), width, height)
 
     def network(self, uid: str) -> int | None:
-        """A descriptor of the network namespace of a pod's container that has its own; None if there is none."""
+        """A descriptor of the network namespace in which the containers of a pod run; None if that is the machine's.
+
+        Raises NotThere if none of them runs: who asks for a port of theirs must not get one of the machine's.
+        """
         for attempts in self._attempts.of_pod(uid).values():
             with contextlib.suppress(OSError, ValueError, NotThere):
                 attempt = attempts[-1]
-                if attempt.launched().rights.own_network:
-                    return self._open_network(attempt)
-        return None
+                self._running(attempt)
+                return self._open_network(attempt) if attempt.launched().rights.own_network else None
+        raise NotThere("no container of the pod runs")
 
     def _open_network(self, attempt: Attempt) -> int:
         """Raises NotThere or OSError."""
