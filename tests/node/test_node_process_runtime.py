@@ -162,6 +162,10 @@ async def test_children_of_a_container_end_with_it() -> None:
     [
         ({"name": "main", "image": "nginx"}, "has no command: the process runtime has no images"),
         ({"name": "main", "image": "x", "command": ["no-such-program"]}, "no such program on this machine"),
+        (
+            {"name": "main", "image": "x", "command": ["true"], "env": [{"name": "PATH", "value": "/a:" * 1000}]},
+            "PATH has more than 1000 directories",
+        ),
         ({"name": "main", "image": "x", "command": ["/bin/true"], "workingDir": "/no/such"}, "/no/such"),
         (
             {"name": "main", "image": "x", "command": ["/bin/true"], "envFrom": [{"configMapRef": {"name": "none"}}]},
@@ -448,7 +452,7 @@ async def test_a_process_that_cannot_be_watched_does_not_run(monkeypatch: pytest
 
 
 async def test_programs_are_looked_for_beside_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A pod may name a million places for them (PATH)."""
+    """A pod may name a thousand places for them (PATH)."""
     threads = []
     which = shutil.which
 
@@ -459,7 +463,7 @@ async def test_programs_are_looked_for_beside_the_loop(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(shutil, "which", noting)
     async with process_world() as world:
-        await world.pod("p", containers=shell("true", env=[{"name": "PATH", "value": "/nowhere:" * 1000 + "/bin"}]))
+        await world.pod("p", containers=shell("true", env=[{"name": "PATH", "value": "/nowhere:" * 999 + "/bin"}]))
         await world.phase("p", "Succeeded")
     assert threads
     assert threading.main_thread() not in threads

@@ -321,6 +321,9 @@ def test_capabilities_open_only_the_calls_that_are_theirs() -> None:
         admin = seccomp.refused_calls(architecture, cap("SYS_ADMIN"))
         assert "mount" not in admin
         assert "reboot" in admin
+        assert {"bpf", "perf_event_open"}.isdisjoint(admin)
+        for name, call in (("BPF", "bpf"), ("PERFMON", "perf_event_open")):
+            assert none.keys() - seccomp.refused_calls(architecture, cap(name)).keys() == {call}
         assert "keyctl" in seccomp.refused_calls(architecture, EVERY)
 
 

@@ -38,6 +38,8 @@ from dray.node.runtime.rights import Refusal, Rights, plan_rights, refusal
 from dray.reconcile import Clock
 
 KILLED: Final = 128 + signal.SIGKILL
+MOST_PLACES: Final = 1000
+"""In which a program is looked for. There is room for half a million in a variable, and few threads for that."""
 
 
 class ProcessRuntime:
@@ -237,7 +239,10 @@ def _launch(order: Order, applied: Applied, rights: Rights, machine: Machine) ->
             f"container {container.name} has no command: the process runtime has no images, so the command must say "
             "what to run",
         )
-    if shutil.which(command[0], path=applied.environment.get("PATH")) is None:
+    path = applied.environment.get("PATH", os.defpath)
+    if path.count(os.pathsep) >= MOST_PLACES:
+        raise StartFailed(CONFIG_ERROR, f"container {container.name}: PATH has more than {MOST_PLACES} directories")
+    if shutil.which(command[0], path=path) is None:
         raise StartFailed("RunContainerError", f"{command[0]}: no such program on this machine")
     return Launch(
         command=tuple(command),
