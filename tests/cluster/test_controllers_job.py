@@ -1,6 +1,7 @@
 """Jobs run to completion, whatever happens to their pods."""
 
 import contextlib
+import tracemalloc
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -253,6 +254,7 @@ async def test_a_rule_can_give_up_an_index_at_once_and_too_many_of_them_end_the_
         ([{"succeededIndexes": "1-2", "succeededCount": 1}], 0),
         ([{"succeededCount": 3}, {"succeededCount": 2}], 1),
         ([{"succeededIndexes": "0-1"}], None),
+        ([{"succeededIndexes": "1,3"}, {"succeededIndexes": "1-3", "succeededCount": 1}], 1),
     ],
 )
 async def test_a_job_can_succeed_before_all_its_indexes_did(rules: list[Manifest], matched: int | None) -> None:
@@ -272,6 +274,23 @@ async def test_a_job_can_succeed_before_all_its_indexes_did(rules: list[Manifest
         assert await active(world) == []
         (met,) = [c for c in (await world.get("jobs", "j")).status.conditions if c.type == "SuccessCriteriaMet"]
         assert met.message == f"Matched rules at index {matched}"
+
+
+async def test_a_rule_about_all_the_indexes_there_can_be_takes_no_memory() -> None:
+    everything = ",".join(f"{first}-{first + 499_999}" for first in range(0, 999_000_000, 1_000_000))
+    async with job_world() as world:
+        rules = [{"succeededIndexes": everything}, {"succeededIndexes": "0-999999998", "succeededCount": 1}]
+        spec = {"completions": 10**9, "parallelism": 2, "successPolicy": {"rules": rules}}
+        await world.create(job(completionMode="Indexed", **spec))
+        await world.settle()
+        tracemalloc.start()
+        try:
+            await end(world, (await active(world))[0])
+            await world.settle(2)
+            assert tracemalloc.get_traced_memory()[1] < 64 * 1024 * 1024
+        finally:
+            tracemalloc.stop()
+        assert (await conditions(world))["SuccessCriteriaMet"] == "SuccessPolicy"
 
 
 async def test_containers_that_are_started_again_and_again_end_the_job() -> None:

@@ -20,6 +20,7 @@ from dray.controllers.expectations import LONGEST
 from dray.controllers.job import index_failures, indexes
 from dray.controllers.job.counting import TRACKING
 from dray.controllers.job.plan import COMPLETE, FAILED, MAX_AT_ONCE, SUSPENDED, JobPlan, has, is_over, plan
+from dray.controllers.job.success_policy import letters_of
 from dray.controllers.pod_templates import pod_from
 from dray.controllers.queue_controller import QueueController
 from dray.controllers.selectors import Selectors
@@ -31,6 +32,8 @@ from dray.reconcile.effort import beside_loop
 OURS = (None, "", "kubernetes.io/job-controller")
 JOB = "job"
 STRAY = "stray pod"
+LETTERS = 500
+"""Of success policies, which take about as long as one pod."""
 
 
 def unsupported(job: Job) -> str:
@@ -124,7 +127,7 @@ class JobController(QueueController[JobKey]):
         now = as_time(self._clock.now())
         settled = self._pods.expectations.are_met(job.metadata.uid)
         pods = await self._pods_of(job)
-        todo = await beside_loop(len(pods), plan, job, pods, now)
+        todo = await beside_loop(len(pods) + letters_of(job) // LETTERS, plan, job, pods, now)
         self._note_failures(job, todo)
         pause = max(self._pause(job), self._pods.pause(job, pods) if todo.create else 0.0)
         await self._carry_out(job, todo if settled and pause <= 0 else todo._replace(create=()))
