@@ -182,16 +182,18 @@ class Informer(Generic[T]):
     async def _list(self) -> str:
         """A few objects at a time; what writes answer with meanwhile is newer than the list, and stays."""
         listing = await self._client.list(self.kind, self.namespace, fields=self._fields)
-        fresh = {_place(obj): cast(T, obj) for obj in listing.items}
+        items = cast(Sequence[T], listing.items)
         was_restored = self._is_behind(listing.revision)
         ahead = set() if was_restored else self._ahead_of(listing.revision)
         self._revision = listing.revision
         turns = _Turns(LISTED_AT_ONCE)
+        fresh = set(map(_place, items)) if self._objects else set()
         for place in [place for place in self._objects if place not in fresh and place not in ahead]:
             self._remove(place)
             if turns.is_over():
                 await asyncio.sleep(0)
-        for place, obj in fresh.items():
+        for obj in items:
+            place = _place(obj)
             current = self._objects.get(place)
             if current is None or (
                 place not in ahead
