@@ -62,7 +62,7 @@ def run(
     namespace = one_of(namespace, all_namespaces=all_namespaces)
     snapshot = inputs.load([*(sources or ()), *(files or ())])
     inputs.check_node(snapshot, node)
-    wanted = [read_name(one, namespace, "claim") for one in claim or ()]
+    wanted = list(dict.fromkeys(read_name(one, namespace, "claim") for one in claim or ()))
     results = _together(snapshot, wanted, node) if wanted else list(_one_by_one(snapshot, node, namespace))
     if format_ is output.TableFormat.TABLE:
         _print_text(results, namespace)

@@ -48,6 +48,8 @@ def run(
         candidates = [*_single_devices(device or [], driver), *_published_devices(files or [])]
     except sources.InputError as error:
         output.fail(str(error))
+    if files and not candidates:
+        output.fail(f"no device in {', '.join(files)}. Give ResourceSlices with -f, or a device with --device.")
     results = [_try(selector, candidate) for candidate in candidates]
     if format_ is output.Format.JSON:
         value = {"estimatedCost": selector.estimated_cost, "reads": _reads(selector), "devices": results}

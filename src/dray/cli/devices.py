@@ -21,6 +21,7 @@ from dray.views.pools import bad_pools, tell_bad_pools
 if TYPE_CHECKING:
     from dray.scheduling.device_states import DeviceState
     from dray.snapshot import Snapshot
+    from dray.tracker import PoolView
 
 
 class Format(StrEnum):
@@ -57,19 +58,20 @@ def run(
     snapshot = live.read_cluster(given, "devices", kubeconfig=kubeconfig, context=context)
     inputs.check_node(snapshot, node, is_live=not given)
     devices = [state for state in snapshot.device_states(node) if driver in (None, state.device.id.driver)]
+    bad = [one for one in bad_pools(snapshot.pools(), node or "") if driver in (None, one.driver)]
     if format_ in (Format.YAML, Format.JSON):
-        tables.print_value(_to_dict(snapshot, devices), "DeviceReport", as_yaml=format_ is Format.YAML)
+        tables.print_value(_to_dict(snapshot, devices, bad), "DeviceReport", as_yaml=format_ is Format.YAML)
     else:
-        _print_text(snapshot, devices, is_wide=format_ is Format.WIDE)
+        _print_text(snapshot, devices, bad, is_wide=format_ is Format.WIDE)
     raise typer.Exit(output.YES if devices else output.NO)
 
 
-def _print_text(snapshot: Snapshot, devices: list[DeviceState], *, is_wide: bool) -> None:
+def _print_text(snapshot: Snapshot, devices: list[DeviceState], bad: list[PoolView], *, is_wide: bool) -> None:
     if devices:
         tables.print_table(*device_table(devices, is_wide=is_wide))
     else:
         print("No devices.")
-    for note in (*tell_bad_pools(bad_pools(snapshot.pools())), *_tell_unpublished(snapshot)):
+    for note in (*tell_bad_pools(bad), *_tell_unpublished(snapshot)):
         print(note)
     for problem in snapshot.problems():
         print(f"{problem.kind} {problem.name} passes over {wording.count(problem.count, 'device')}: {problem.message}")
@@ -81,12 +83,12 @@ def _tell_unpublished(snapshot: Snapshot) -> Iterator[str]:
     return tell_unpublished(snapshot.objects(ResourceClaim), snapshot.device_states())
 
 
-def _to_dict(snapshot: Snapshot, devices: list[DeviceState]) -> dict[str, Any]:
+def _to_dict(snapshot: Snapshot, devices: list[DeviceState], bad: list[PoolView]) -> dict[str, Any]:
     return {
         "devices": [_device_to_dict(state) for state in devices],
         "unusablePools": [
             {"driver": pool.driver, "pool": pool.name, "problem": pool.problem, "incomplete": pool.incomplete}
-            for pool in bad_pools(snapshot.pools())
+            for pool in bad
         ],
         "problems": [
             {

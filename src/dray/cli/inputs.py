@@ -70,7 +70,7 @@ def read_time(text: str | None) -> datetime:
     try:
         return (Time.parse(text) if text is not None else current_time()).datetime()
     except TimeError as error:
-        output.fail(f"--now: {error}. Give a time such as 2026-06-01T12:00:00Z.")
+        output.fail(f"--now: {error}.")
 
 
 @contextmanager

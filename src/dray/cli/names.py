@@ -130,4 +130,7 @@ class ByKind(TyperGroup):
             if word.lower() in words and command in self.commands and (slash or word not in self.commands):
                 args = [command, *([args[0]] if slash and rest else []), *args[1:]]
                 break
+        if args[0] not in self.commands and not args[0].startswith("-"):
+            there = ", ".join(self.commands)
+            output.fail(f"{ctx.command_path}: {args[0]!r} is none of {there}. Give one of them, then what is meant.")
         return super().resolve_command(ctx, args)

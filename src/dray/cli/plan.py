@@ -96,6 +96,8 @@ def apply(
     from dray.what_if.plan import differences, effect_of
 
     plan = _read(file)
+    if plan.command[0] in MANIFESTS:
+        _check_applicable(plan.manifests)
     place = _place(kubeconfig, context)
     here = live.call(_cluster, "apply", kubeconfig=kubeconfig, context=context)
     if plan.cluster and not here:
@@ -202,8 +204,25 @@ def _manifests(files: Sequence[str]) -> list[dict[str, Any]]:
     except InputError as error:
         output.fail(str(error))
     if not found or not all(isinstance(one, dict) for one in found):
-        output.fail(f"no manifests in {', '.join(paths) or 'nothing'}. Give files after the command.")
+        where = f" in {', '.join(paths)}" if paths else ""
+        output.fail(f"no manifests{where}. Give files after the command.")
+    _check_applicable(found)
     return found
+
+
+def _check_applicable(manifests: Sequence[dict[str, Any]]) -> None:
+    """Ends with exit code 2 if something is among them that cannot be applied by kind and name."""
+    from dray.api.registry import UnknownKind, by_kind
+
+    for one in manifests:
+        meta = one.get("metadata")
+        name = meta.get("name") if isinstance(meta, dict) else None
+        try:
+            by_kind(str(one.get("apiVersion")), str(one.get("kind")))
+        except UnknownKind as error:
+            output.fail(f"{one.get('kind')} {name or '(no name)'} cannot be applied: {error}")
+        if not isinstance(name, str) or not name:
+            output.fail(f"{one['kind']} (no name) cannot be applied: give it a metadata.name.")
 
 
 def _try(words: Sequence[str]) -> Trial:

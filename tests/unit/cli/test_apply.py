@@ -46,3 +46,32 @@ def planned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_note_is_said_once(planned: Path, name: str, options: tuple[str, ...], code: int) -> None:
     done = CliRunner().invoke(app, ["apply", str(planned.with_stem(name)), *options])
     assert (done.exit_code, done.stderr.count(NOTE)) == (code, 1)
+
+
+@pytest.mark.parametrize(
+    ("manifest", "told"),
+    [
+        (
+            {"apiVersion": "dray.dev/v1", "kind": "NodeGroup", "metadata": {"name": "g"}},
+            "NodeGroup g cannot be applied",
+        ),
+        (
+            {"apiVersion": "v1", "kind": "Pod", "metadata": {"generateName": "p-"}},
+            "Pod (no name) cannot be applied: give it a metadata.name",
+        ),
+    ],
+)
+def test_what_cannot_be_applied_is_refused_before_anything_is_done(
+    planned: Path, manifest: dict[str, Any], told: str
+) -> None:
+    """When it is planned, and in a plan that somebody changed."""
+    file = planned.with_name("given.json")
+    file.write_text(json.dumps(manifest))
+    done = CliRunner().invoke(app, ["plan", "change", str(file), "-o", str(planned.with_name("new.plan"))])
+    assert (done.exit_code, told in done.stderr) == (2, True)
+    changed = planned.with_name("changed.plan")
+    effect = effect_of({"pods": []})
+    made = Plan(made="now", cluster="uid", command=("change",), manifests=(manifest,), effect=effect, summary="")
+    plan._write(changed, made)
+    done = CliRunner().invoke(app, ["apply", str(changed)])
+    assert (done.exit_code, told in done.stderr) == (2, True)

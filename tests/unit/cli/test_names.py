@@ -114,3 +114,40 @@ def test_what_is_applied_is_in_the_namespace_of_n_as_with_kubectl() -> None:
     assert "ResourceClaim mine is in namespace dev, and -n says ml: give one of them" in refused.stderr
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}
     assert "Node n added" in dray(node, "-n", "ml").stdout
+
+
+@pytest.mark.parametrize(("command", "offered"), [("explain", "podgroup"), ("untaint", "node"), ("drain", "pause")])
+def test_a_kind_that_a_command_does_not_know_is_told_with_those_that_it_does(command: str, offered: str) -> None:
+    done = CliRunner().invoke(app, [command, "widget/x"])
+    assert done.exit_code == 2
+    assert "'widget/x' is none of " in done.stderr
+    assert offered in done.stderr
+
+
+def test_a_claim_that_is_named_twice_is_asked_about_once() -> None:
+    once = CliRunner().invoke(app, ["allocate", "-f", str(CLUSTER), "--claim", "ml/notebook"])
+    twice = CliRunner().invoke(
+        app, ["allocate", "-f", str(CLUSTER), "--claim", "ml/notebook", "--claim", "notebook", "-n", "ml"]
+    )
+    assert (once.exit_code, once.stdout) == (twice.exit_code, twice.stdout)
+
+
+def test_a_selector_is_not_said_to_be_fine_on_files_without_devices() -> None:
+    rule = str(EXAMPLES / "what-if")
+    done = CliRunner().invoke(app, ["cel", "true", "-f", rule])
+    assert done.exit_code == 2
+    assert f"no device in {rule}" in done.stderr
+
+
+def test_devices_of_a_driver_are_told_without_pools_of_others() -> None:
+    pool = {"name": "p", "generation": 1, "resourceSliceCount": 2}
+    lacking = {"driver": "other.io", "pool": pool, "allNodes": True, "devices": [{"name": "d"}]}
+    made = json.dumps(manifest("resource.k8s.io/v1", "ResourceSlice", "s", spec=lacking))
+
+    def dray(*words: str) -> str:
+        return CliRunner().invoke(app, ["devices", "-f", str(CLUSTER), "-f", "-", *words], input=made).stdout
+
+    assert "Pool other.io/p is incomplete" in dray()
+    assert "Pool other.io/p is incomplete" in dray("--driver", "other.io")
+    assert "other.io" not in dray("--driver", "gpu.example.com")
+    assert json.loads(dray("--driver", "gpu.example.com", "-o", "json"))["unusablePools"] == []
