@@ -5,6 +5,7 @@ With files, of the cluster in them; without, of the running one.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -59,7 +60,7 @@ def explain_claim(
     try:
         claim = snapshot.claim(name)
         if claim.status.allocation is not None:
-            _show_allocated(claim, format_)
+            _show_allocated(snapshot, claim, format_)
             raise typer.Exit(output.YES)
         with inputs.busy("Explaining"):
             explanation = snapshot.explain(name, nodes=[node] if node else None)
@@ -197,7 +198,7 @@ def _load_fleet(kubeconfig: Path | None, context: str) -> Snapshot:
     return from_objects(live.call(load_fleet, "explain", kubeconfig=kubeconfig, context=context))
 
 
-def _show_allocated(claim: ResourceClaim, format_: output.Format) -> None:
+def _show_allocated(snapshot: Snapshot, claim: ResourceClaim, format_: output.Format) -> None:
     from dray.api import codec
 
     if format_ is output.Format.JSON:
@@ -208,9 +209,41 @@ def _show_allocated(claim: ResourceClaim, format_: output.Format) -> None:
     devices = ", ".join(f"{result.pool}/{result.device}" for result in results) or "no devices needed"
     users = ", ".join(f"{claim.metadata.namespace}/{used.name}" for used in claim.status.reserved_for)
     print(f"{full_name(claim)} is allocated: {devices}.")
+    chosen = dict.fromkeys(result.request for result in results if "/" in result.request)
+    for request, _, alternative in (one.partition("/") for one in chosen):
+        print(f"Of the alternatives of request {request} it has {alternative}.")
     print(f"Reserved for {users}." if users else "Nobody uses it.")
+    for told in _what_is_with_devices(snapshot, claim):
+        print(told)
     if claim.metadata.deletion_timestamp is not None:
         print(f"It is being deleted, and goes once {'nobody uses it' if users else 'it is released'}.")
+
+
+def _what_is_with_devices(snapshot: Snapshot, claim: ResourceClaim) -> Iterator[str]:
+    """Devices that nobody publishes any more, and taints that the claim does not tolerate for good."""
+    from dray.api.resource.toleration import is_tolerated, tolerates, toleration_seconds
+    from dray.api.taints import taint_text
+    from dray.eviction.causes import tolerations_of
+    from dray.tracker import DeviceId
+
+    published = {device.id: device for device in snapshot.devices()}
+    allocation = claim.status.allocation
+    for result in allocation.devices.results if allocation is not None and published else ():
+        name = f"{result.pool}/{result.device}"
+        device = published.get(DeviceId(result.driver, result.pool, result.device))
+        if device is None:
+            yield f"{name} is in no slice any more: its driver has taken it away."
+            continue
+        tolerations = tolerations_of(claim, result)
+        for tracked in device.taints:
+            source = f"rule {tracked.rule}" if tracked.rule else "its driver"
+            told = f"{name} is tainted {taint_text(tracked.taint)} by {source}"
+            matching = [toleration_seconds(one) for one in tolerations if tolerates(one, tracked.taint)]
+            ends = [seconds for seconds in matching if seconds is not None]
+            if not is_tolerated(tolerations, tracked.taint):
+                yield f"{told}, which the claim does not tolerate."
+            elif ends:
+                yield f"{told}, which the claim tolerates for {min(ends)} s."
 
 
 def _fits(explanation: ClaimExplanation) -> bool:

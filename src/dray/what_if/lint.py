@@ -23,7 +23,7 @@ from dray.api.resource import (
     ResourceClaimTemplate,
 )
 from dray.api.resource.toleration import tolerates
-from dray.prose.wording import MAX_KNOWN, names, there_is
+from dray.prose.wording import MAX_KNOWN, count, names, there_is
 from dray.snapshot.snapshot import Snapshot
 from dray.tracker import EffectiveDevice
 from dray.what_if.missing import REFERRED, find_missing
@@ -60,6 +60,7 @@ def lint(snapshot: Snapshot, whole: Collection[type[Object]] = ()) -> list[Suspi
     requests = list(_requests(snapshot))
     return [
         *_rules(snapshot, devices),
+        *_passed_over(snapshot),
         *_classes(snapshot, devices),
         *_unknown_classes(snapshot, requests, is_whole=DeviceClass in whole),
         *_missing(snapshot, whole),
@@ -78,6 +79,13 @@ def _rules(snapshot: Snapshot, devices: list[EffectiveDevice]) -> Iterator[Suspi
             yield Suspicion(*where, "SelectsNothing", f"selects none of {len(devices)} devices")
         elif hit == len(devices) and hit > 1:
             yield Suspicion(*where, "SelectsEverything", f"selects all {hit} devices")
+
+
+def _passed_over(snapshot: Snapshot) -> Iterator[Suspicion]:
+    """Selectors of rules and patches that fail on devices, which these do not apply to then."""
+    for one in snapshot.problems():
+        message = f"passes over {count(one.count, 'device')}: {one.message}"
+        yield Suspicion(one.kind, "", one.name, "spec", "MayFail", message)
 
 
 def _classes(snapshot: Snapshot, devices: list[EffectiveDevice]) -> Iterator[Suspicion]:

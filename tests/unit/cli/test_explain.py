@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+import builders
 from dray.cli.main import app
-from snapshot_objects import claim, device, device_class, held, node, resource_slice
+from snapshot_objects import Manifest, claim, device, device_class, held, node, resource_slice, rule
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 CLUSTER = str(EXAMPLES / "cluster")
@@ -153,3 +154,27 @@ def test_a_placement() -> None:
 )
 def test_help_says_the_exit_codes(command: tuple[str, ...]) -> None:
     assert "Exit code 0" in CliRunner().invoke(app, [*command, "--help"]).stdout
+
+
+def test_an_allocated_claim_says_what_is_with_its_devices_and_which_alternative_it_has() -> None:
+    tolerations = [builders.toleration("hot", 20)]
+    has = held(claim("c", tolerations=tolerations), "node-1", "gpu-0", "gpu-1", "gpu-2")
+    for result in has["status"]["allocation"]["devices"]["results"]:
+        result["request"] = "gpu/small"
+        result["tolerations"] = tolerations
+    taint = {"key": "hot", "effect": "NoExecute"}
+    devices = [device("gpu-0", taints=[taint]), device("gpu-1", taints=[{"key": "old", "effect": "NoSchedule"}])]
+    there = [device_class(), resource_slice("node-1", *devices), rule("burn", "NoSchedule", device="gpu-1"), has]
+
+    def told(*objects: Manifest) -> list[str]:
+        items = json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)})
+        return CliRunner().invoke(app, ["explain", "claim", "ml/c", "-f", "-"], input=items).stdout.splitlines()
+
+    lines = told(*there)
+    assert lines[0] == "ml/c is allocated: node-1/gpu-0, node-1/gpu-1, node-1/gpu-2."
+    assert lines[1] == "Of the alternatives of request gpu it has small."
+    assert "node-1/gpu-0 is tainted hot:NoExecute by its driver, which the claim tolerates for 20 s." in lines
+    assert "node-1/gpu-1 is tainted old:NoSchedule by its driver, which the claim does not tolerate." in lines
+    assert any(line.startswith("node-1/gpu-1 is tainted ") and "by rule burn" in line for line in lines)
+    assert lines[-1] == "node-1/gpu-2 is in no slice any more: its driver has taken it away."
+    assert not any("slice" in line for line in told(has)), "files may leave all slices out"

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 import dray
-from builders import claim, claim_template, manifest, pod_claim, request, workload
+from builders import cel, claim, claim_template, manifest, pod_claim, request, slice_patch, taint, taint_rule, workload
 from dray.api.resource import DeviceClass
 from dray.what_if.lint import lint
 from dray.what_if.missing import REFERRED
-from snapshot_objects import Manifest, node, pod
+from snapshot_objects import Manifest, device, node, pod, resource_slice
 
 WHOLE = frozenset(REFERRED)
 
@@ -94,3 +94,13 @@ def test_a_running_cluster_without_classes_has_none() -> None:
     assert not lint(snapshot)
     (found,) = lint(snapshot, {DeviceClass})
     assert found.message == "there is no class 'gpu'; there is none at all"
+
+
+def test_a_rule_or_patch_whose_selector_fails_passes_devices_over() -> None:
+    selectors = cel('device.attributes["gpu.example.com"].rack == "r1"')
+    broken = taint_rule("broken", {"selectors": selectors}, taint("k", "NoSchedule"))
+    rack = slice_patch("rack", {"example.com/rack": {"int": 1}}, selectors=selectors)
+    found = lint(dray.load(resource_slice("node-1", device("gpu-0"), device("gpu-1")), broken, rack))
+    told = {(one.kind, one.name): one.message for one in found if one.reason == "MayFail"}
+    assert told.keys() == {("DeviceTaintRule", "broken"), ("ResourceSlicePatch", "rack")}
+    assert all("passes over 2 devices: " in message and "no such key: rack" in message for message in told.values())
