@@ -18,10 +18,11 @@ from dray.api.generated.core import Namespace, Pod
 from dray.api.generated.scheduling import PodGroup
 from dray.api.meta import Object
 from dray.api.pod_claims import is_owned_by, is_reserved_for
+from dray.api.pod_groups import FINALIZER as GROUP_FINALIZER
 from dray.api.references import full_name
 from dray.api.registry import by_kind
 from dray.api.resource import ResourceClaim
-from dray.api.resource.claim import ResourceClaimStatus
+from dray.api.resource.claim import FINALIZER, ResourceClaimStatus
 from dray.api.times import Time
 from dray.prose.wording import names
 from dray.scheduling.pod_info import identified
@@ -55,11 +56,19 @@ def delete(before: Snapshot, refs: Iterable[str], now: datetime) -> Snapshot:
         left = released(claim, pods)
         if left is claim:
             continue
-        if any(is_owned_by(claim, pod) for pod in pods) and not left.status.reserved_for:
+        goes = any(is_owned_by(claim, pod) for pod in pods) or _is_only_protected(claim, FINALIZER)
+        if goes and not left.status.reserved_for:
             gone.append(f"resourceclaim/{full_name(claim)}")
         else:
             kept.append(left)
+    marked_groups = (one for one in after.objects(PodGroup) if pods and _is_only_protected(one, GROUP_FINALIZER))
+    gone += [f"podgroup/{full_name(group)}" for group in marked_groups if not members(after, group)]
     return after.with_typed(kept).without(*gone)
+
+
+def _is_only_protected(obj: Object, finalizer: str) -> bool:
+    """Whether it is being deleted, and only its users keep it."""
+    return obj.metadata.deletion_timestamp is not None and set(obj.metadata.finalizers) <= {finalizer}
 
 
 def _with_what_goes_too(before: Snapshot, after: Snapshot) -> Snapshot:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import dray
+from builders import manifest
 from dray.what_if.deletions import delete
 from dray.what_if.difference import Difference, compare
 from snapshot_objects import Manifest, claim, device, device_class, held, node, pod, resource_slice
@@ -55,3 +56,33 @@ def test_a_claim_in_use_is_only_marked_and_frees_nothing() -> None:
     both = what_if(used, "resourceclaim/ml/train", "pod/ml/runs")
     assert fits(both) == {"ml/waits": "node-1"}
     assert fits(what_if(held(claim("train"), "node-1", "gpu-0"), "resourceclaim/ml/train")) == {"ml/waits": "node-1"}
+
+
+def test_a_claim_that_is_being_deleted_goes_with_its_last_user() -> None:
+    used = held(claim("train"), "node-1", "gpu-0", pods=("runs",))
+    used["metadata"] |= {
+        "deletionTimestamp": "2026-06-01T11:00:00Z",
+        "finalizers": ["resource.kubernetes.io/delete-protection"],
+    }
+    difference = what_if(used, "pod/ml/runs")
+    assert {one.object: one.change for one in difference.objects}["ResourceClaim ml/train"] == "removed"
+    assert "claim ml/train goes, and releases node-1/gpu-0" in difference.notes
+    used["metadata"]["finalizers"].append("example.com/mine")
+    kept = what_if(used, "pod/ml/runs")
+    assert {one.object: one.change for one in kept.objects}["ResourceClaim ml/train"] == "changed"
+
+
+def test_a_pod_group_that_is_being_deleted_goes_with_its_last_pod() -> None:
+    group = manifest(
+        "scheduling.k8s.io/v1beta1", "PodGroup", "g", "ml", spec={"schedulingPolicy": {"gang": {"minCount": 1}}}
+    )
+    group["metadata"] |= {
+        "deletionTimestamp": "2026-06-01T11:00:00Z",
+        "finalizers": ["scheduling.k8s.io/podgroup-protection"],
+    }
+    members = [pod(name, phase="Running") for name in ("a", "b")]
+    for one in members:
+        one["spec"]["schedulingGroup"] = {"podGroupName": "g"}
+    base = dray.load(node("node-1"), group, *members)
+    assert delete(base, ["pod/ml/a"], NOW).get("podgroups.scheduling.k8s.io", "ml", "g") is not None
+    assert delete(base, ["pod/ml/a", "pod/ml/b"], NOW).get("podgroups.scheduling.k8s.io", "ml", "g") is None
