@@ -13,6 +13,9 @@ from dray.prose.wording import count, names
 from dray.snapshot.snapshot import Snapshot
 from dray.what_if.taint_preview import TaintPreview
 
+MAX_REASONS = 3
+"""Reasons for which pods fit nowhere else that are told."""
+
 
 def paced(preview: TaintPreview, terms: DrainTerms, taints: tuple[str, ...], snapshot: Snapshot) -> TaintPreview:
     """The preview of the same pods leaving one by one, with the taints that are really written."""
@@ -97,9 +100,15 @@ def _tell_pace(terms: DrainTerms) -> Iterator[str]:
 
 
 def _tell_homeless(preview: TaintPreview) -> Iterator[str]:
-    homeless = [pod for pod in preview.pods if pod.fits is False]
-    if homeless:
-        verb = "fits" if len(homeless) == 1 else "fit"
-        reasons = {pod.why_not for pod in homeless if pod.why_not}
-        why = f" ({reasons.pop().removesuffix('.')})" if len(reasons) == 1 else ""
-        yield f"{names([pod.pod for pod in homeless], 5)} {verb} nowhere else{why}"
+    """Those who fit nowhere else for the same reason together, the most first."""
+    homeless: dict[str, list[str]] = {}
+    for pod in preview.pods:
+        if pod.fits is False:
+            homeless.setdefault((pod.why_not or "").removesuffix("."), []).append(pod.pod)
+    ordered = sorted(homeless.items(), key=lambda one: -len(one[1]))
+    for why, pods in ordered[:MAX_REASONS]:
+        verb = "fits" if len(pods) == 1 else "fit"
+        yield f"{names(pods, 5)} {verb} nowhere else{f' ({why})' if why else ''}"
+    others = [pod for _, pods in ordered[MAX_REASONS:] for pod in pods]
+    if others:
+        yield f"{names(others, 5)} {'fits' if len(others) == 1 else 'fit'} nowhere else, for other reasons"

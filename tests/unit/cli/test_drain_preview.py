@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+import builders
 from dray.cli.main import app
 from snapshot_objects import claim, device, device_class, held, node, pod, resource_slice
 
@@ -40,3 +41,26 @@ def test_a_drain_names_one_pace_and_keeps_it_from_the_first_pod_on(
     assert paced == ([f"{limit} pods a second at most, from the first one on"] if limit else [])
     at_once = sum(one["expected"] == preview["now"] for one in preview["pods"])
     assert at_once == (limit or PODS)
+
+
+def test_who_fits_nowhere_else_is_told_with_why_also_if_the_reasons_differ() -> None:
+    """The most first; beyond three reasons pods are named alone."""
+    large = builders.container(cpu="50")
+    wishes = [
+        {"nodeSelector": {"zone": "a"}},
+        {"nodeSelector": {"zone": "a"}},
+        {"containers": [large]},
+        {"schedulerName": "default-scheduler", "resourceClaims": [builders.pod_claim("a", claim="none")]},
+    ]
+    pods = [pod(f"p-{number}", phase="Running") for number in range(len(wishes))]
+    for one, wish in zip(pods, wishes, strict=True):
+        one["spec"] |= wish
+    other = claim("there")
+    objects = [node("node-1", cpu=100), node("node-2", cpu=4), device_class(), other, *pods]
+    made = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
+    words = ["drain", "node", "node-1", "--dry-run", "-f", "-", "-o", "json"]
+    notes = json.loads(CliRunner().invoke(app, words, input=made).stdout)["preview"]["notes"]
+    told = [note for note in notes if "nowhere else" in note]
+    assert told[0].startswith("ml/p-0, ml/p-1 fit nowhere else (0/2 nodes are available: ")
+    assert any(note.startswith("ml/p-2 fits nowhere else (") and "Insufficient cpu" in note for note in told)
+    assert any(note.startswith("ml/p-3 ") and 'resourceclaim "none" not found' in note for note in told)
