@@ -159,6 +159,7 @@ class GuardPreview(msgspec.Struct, rename="camel", kw_only=True):
     asks: bool = False
     is_sweeping: bool = False
     confirm: str = ""
+    left: int = 0
 
 
 class Preview(msgspec.Struct, rename="camel", kw_only=True):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from datetime import datetime
 from typing import Final
 
 from dray.allocator.reasons import Report
@@ -16,10 +17,11 @@ from dray.api.kinds import NAMESPACES, NODES
 from dray.api.references import ObjectName
 from dray.api.resource import DeviceTaintRule, ResourceClaim
 from dray.eviction.allocations import Allocations
-from dray.eviction.guard import Base
+from dray.eviction.guard import WINDOW, Base
 from dray.eviction.pods import can_be_evicted
 from dray.eviction.stop import PLACE, tell_stop
 from dray.eviction.told_limit import told_limit
+from dray.eviction.told_past import departed, read_told
 from dray.prose.wording import count
 from dray.snapshot.snapshot import Snapshot
 from dray.what_if.evictions import Eviction
@@ -43,10 +45,18 @@ class GuardPreview(Report, frozen=True, kw_only=True):
     """Whether a rule with an empty selector is among the causes: controllers hold that however few leave."""
     confirm: str = "dray confirm"
     """The command that confirms it, or at least lists what is held."""
+    left: int = 0
+    """How many left in the hour before, as controllers have told: their guard counts these, too."""
 
 
 def preview_guard(
-    snapshot: Snapshot, leaving: int, causes: Sequence[str] = (), *, nodes: bool, is_sweeping: bool = False
+    snapshot: Snapshot,
+    leaving: int,
+    causes: Sequence[str] = (),
+    *,
+    nodes: bool,
+    is_sweeping: bool = False,
+    now: datetime | None = None,
 ) -> GuardPreview | None:
     """What the guard of a cluster says to so many pods that leave nodes, or devices, for causes that `dray confirm`
     knows by these names; None if it has told no limit."""
@@ -64,13 +74,21 @@ def preview_guard(
         is_over=leaving > allowed,
         is_sweeping=is_sweeping and leaving > 0,
         confirm=" ".join(("dray confirm", *(causes if len(causes) <= NAMED else ()))),
+        left=0 if now is None or not isinstance(place, Namespace) else _left(place, now.timestamp(), nodes=nodes),
     )
+
+
+def _left(place: Namespace, now: float, *, nodes: bool) -> int:
+    gone = departed(read_told(place).values(), now, 0.0)
+    return sum(one.pods if nodes else one.with_devices for one in gone if one.by > now - WINDOW)
 
 
 def tell_guard(guard: GuardPreview) -> str:
     """`Guard: 8 of 140 pods (5.7%), limit 50,10%,node,spare: 14 pods.`, and what comes of it if it is more."""
     share = f" ({100.0 * guard.pods / guard.of:.1f}%)" if guard.of else ""
     told = f"Guard: {guard.pods} of {guard.of} pods{share}, limit {guard.limit}: {count(guard.allowed, 'pod')}."
+    if guard.left and not guard.asks:
+        told += f" {guard.left} left in the last hour, and count, too."
     if guard.asks and guard.is_over:
         return f"{told} It asks first; --yes for scripts."
     if guard.asks and guard.is_sweeping:

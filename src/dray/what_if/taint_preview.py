@@ -97,17 +97,17 @@ def preview_rules(
         rules=tuple(rule.metadata.name for rule in rules),
         devices=tuple(map(str, [*dict.fromkeys(published), *sorted(used.difference(published))])),
         held=len(used & _held_alone(snapshot)),
-        guard=_guard(snapshot, len(leaving), rules),
+        guard=_guard(snapshot, len(leaving), rules, now),
         evicts=evicts,
         protected=tuple(sorted(name for name in map(str, then.protected) if name in users)),
     )
 
 
-def _guard(snapshot: Snapshot, leaving: int, rules: Sequence[DeviceTaintRule]) -> GuardPreview | None:
+def _guard(snapshot: Snapshot, leaving: int, rules: Sequence[DeviceTaintRule], now: datetime) -> GuardPreview | None:
     """Who writes the rules says that an empty selector is meant, as far as that is within the limit."""
     causes = sorted(f"rule/{rule.metadata.name}" for rule in rules)
     sweeps = any(map(is_sweeping, rules))
-    guard = preview_guard(snapshot, leaving, causes, nodes=False, is_sweeping=sweeps)
+    guard = preview_guard(snapshot, leaving, causes, nodes=False, is_sweeping=sweeps, now=now)
     return None if guard is None else replace(guard, asks=guard.is_sweeping and not guard.is_over)
 
 
@@ -153,7 +153,7 @@ def preview_nodes(
         notes=(*told_pods.notes, *left_alone, *_tell_rate(rates, len(leaving))),
         taints=told,
         nodes=names,
-        guard=preview_guard(snapshot, len(leaving), [f"node/{name}" for name in names], nodes=True),
+        guard=preview_guard(snapshot, len(leaving), [f"node/{name}" for name in names], nodes=True, now=now),
         evicts=evicts,
         protected=tuple(sorted(map(str, stay))),
     )

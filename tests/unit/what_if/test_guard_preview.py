@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,6 +16,7 @@ from dray.eviction.drain import DrainTerms
 from dray.eviction.settings import Limit
 from dray.eviction.stop import STOP_ANNOTATION
 from dray.eviction.told_limit import LIMIT_ANNOTATION, limit_text, told_limit
+from dray.eviction.told_past import PAST_ANNOTATION
 from dray.snapshot import Snapshot
 from dray.what_if.drain_preview import paced
 from dray.what_if.taint_preview import TaintPreview, preview_nodes, preview_rules
@@ -71,6 +73,22 @@ def test_a_preview_says_how_many_of_how_many_leave_and_what_the_limit_is(
     drain = paced(found, DrainTerms(), ("maintenance:NoSchedule",), snapshot)
     assert said in tell(drain)
     assert ("It asks first; --yes for scripts." in tell(drain)) == is_over
+
+
+def test_who_left_in_the_hour_before_is_told_since_the_guard_counts_them() -> None:
+    """Else what is within the limit by its preview would be held all the same."""
+    then = [(NOW.timestamp() - ago, pods, used) for ago, pods, used in ((3700, 9, 9), (3500, 40, 1), (5, 8, 6))]
+    told = {"a": {"left": then[:1]}, "b": {"left": then[1:]}}
+    notes = {LIMIT_ANNOTATION: "50", PAST_ANNOTATION: json.dumps(told).replace(".0", "")}
+    used = held(claim("train"), "node-1", "gpu-0", pods=("runs",))
+    objects = (node("node-1"), device_class(), resource_slice("node-1", device("gpu-0")), used, pod("runs"))
+    snapshot = dray.load(*objects, place(**notes))
+    found = look(snapshot)
+    assert "Guard: 1 of 1 pods (100.0%), limit 50: 50 pods. 48 left in the last hour, and count, too." in tell(found)
+    assert "last hour" not in tell(paced(found, DrainTerms(), ("maintenance:NoSchedule",), snapshot)), "no guard counts"
+    (made,) = snapshot.with_objects(rule("r", driver=DRIVER)).objects(DeviceTaintRule)
+    assert "limit 50: 50 pods. 7 left in the last hour, and count, too." in tell(preview_rules(snapshot, [made], NOW))
+    assert "last hour" not in tell(look(dray.load(*objects, place(**{LIMIT_ANNOTATION: "50"}))))
 
 
 def test_what_may_take_longer_is_not_promised() -> None:
