@@ -89,7 +89,9 @@ async def test_it_is_called_off_when_the_last_node_has_lost_the_taint() -> None:
         for node, is_over in (("node-1", False), ("node-2", True)):
             await world.patch("nodes", node, {"spec": {"taints": None}})
             await world.settle(0)
-            assert (await look()).is_called_off is is_over
+            now = await look()
+            assert now.is_called_off is is_over
+        assert (now.total, now.evicted, now.staying) == (PODS, 10, PODS - 10), "who stays was to go"
 
 
 async def test_who_stays_because_a_node_lost_the_taint_is_neither_evicted_nor_waited_for() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from controller_world import World, controller_world, find_kind, node, pod, typed
+from dray.eviction.drain import DRAIN_ANNOTATION
 from dray.process.clock import as_time
 from dray.server.local import LocalClient
 from eviction_objects import rule
@@ -103,7 +104,8 @@ async def test_node_taints_go_one_by_one_and_others_stay() -> None:
         ]
         made = node(taints=entries)
         ends = {"a:NoExecute": in_(world, 100), "b:NoSchedule": in_(world, 200), "gone:NoSchedule": in_(world, 1)}
-        made["metadata"]["annotations"] = {NODE_END: ",".join(f"{key}={end}" for key, end in ends.items())}
+        told = ",".join(f"{key}={end}" for key, end in ends.items())
+        made["metadata"]["annotations"] = {NODE_END: told, DRAIN_ANNOTATION: "a:NoSchedule,b:NoSchedule"}
         await world.create(made)
         await world.settle(90)
         assert len(await taints(world)) >= 3
@@ -115,6 +117,7 @@ async def test_node_taints_go_one_by_one_and_others_stay() -> None:
         assert "b:NoSchedule" not in await taints(world)
         found = await world.get("nodes", "node-1")
         assert NODE_END not in found.metadata.annotations
+        assert found.metadata.annotations[DRAIN_ANNOTATION] == "a:NoSchedule", "the other drain is over"
         assert "a:NoSchedule" in await taints(world)
         assert [reason for reason, _ in await world.events("node-1")] == ["TaintExpired"] * 2
 

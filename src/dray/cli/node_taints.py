@@ -24,7 +24,7 @@ from dray.cli import inputs, live, output, tables
 from dray.cli.taint_options import Manner, Place, TaintText, Terms, confirm_many, mark
 from dray.client.calls import patch_as_it_is
 from dray.eviction.confirmations import CONFIRM_ANNOTATION, confirmations_without
-from dray.eviction.drain import DRAIN_ANNOTATION
+from dray.eviction.drain import DRAIN_ANNOTATION, drained_without
 from dray.prose.wording import count, ends, names, there_is
 from dray.snapshot.objects import current_time
 from dray.what_if.drain_preview import paced, tell_broken
@@ -216,8 +216,7 @@ def _without(node: Node, removed: Collection[TaintName]) -> WantedTaints:
 
 def _drained_by(node: Node, names: Collection[TaintName], *, is_so: bool) -> str | None:
     """The annotation that says with which taints the node is drained: with these, too, or (not so) no longer."""
-    told = node.metadata.annotations.get(DRAIN_ANNOTATION, "").split(",")
-    left = [one for one in told if one and one not in map(str, names)]
+    left = drained_without(node.metadata.annotations, names)
     return ",".join([*left, *(map(str, sorted(names)) if is_so else ())]) or None
 
 

@@ -7,7 +7,7 @@ refuses while a disruption budget forbids it. Whoever drains asks again later, a
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Final
 
@@ -99,6 +99,12 @@ def drain_taints(node: Node) -> list[Taint]:
     """The taints with which somebody drains a node, or has."""
     told = node.metadata.annotations.get(DRAIN_ANNOTATION, "").split(",")
     return [taint for taint in node.spec.taints if str(TaintName.of(taint)) in told]
+
+
+def drained_without(annotations: Mapping[str, str], removed: Collection[TaintName]) -> list[str]:
+    """The taints that the annotation of a node says it is drained with, without those that are removed."""
+    told = annotations.get(DRAIN_ANNOTATION, "").split(",")
+    return [one for one in told if one and one not in map(str, removed)]
 
 
 class DrainTerms(msgspec.Struct, frozen=True, kw_only=True):

@@ -52,7 +52,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     """How far an eviction is."""
 
     total: int
-    """Pods that had to leave, without those that stay."""
+    """Pods that had to leave, without those that stay, unless it is called off."""
     evicted: int
     """Pods that are gone, or being deleted, or have ended."""
     gone: int
@@ -166,13 +166,14 @@ class Progress(ABC):
         self._moving |= left
         there = {ref: pod for ref in self._moving - left if (pod := self._not_ended(ref)) is not None}
         stopping = sum(pod.metadata.deletion_timestamp is not None for pod in there.values())
-        total = len(self._moving) - (len(there) - stopping)
+        staying = len(there) - stopping
+        evicted = len(self._moving) - len(left) - staying
         blocked, put_off, refused = self._waiting(left)
         return Standing(
-            total=total,
-            evicted=total - len(left),
-            gone=total - len(left) - stopping,
-            staying=len(there) - stopping,
+            total=len(self._moving) - (0 if is_called_off else staying),
+            evicted=evicted,
+            gone=evicted - stopping,
+            staying=staying,
             held=held,
             blocked=blocked,
             put_off=put_off,
