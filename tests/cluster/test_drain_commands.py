@@ -103,6 +103,24 @@ def test_a_drain_of_two_nodes_goes_on_with_the_one_that_keeps_its_taint(cluster:
     assert first not in cluster.pods("api")
 
 
+def test_devices_that_a_rule_does_not_select_any_more_are_not_said_to_be_idle(cluster: TaintCluster) -> None:
+    cluster.run_pods("api", 1, "node-1")
+    protect(cluster, "api", 1)
+
+    def somebody_else() -> None:
+        (rule,) = eventually(cluster.rules)
+        path = f"resource.k8s.io/v1/devicetaintrules/{rule['metadata']['name']}"
+        cluster.patch(path, {"spec": {"deviceSelector": {"device": "gpu-7"}}})
+
+    admin = threading.Timer(1.0, somebody_else)
+    admin.start()
+    done = cluster.dray("drain", "device", "--node", "node-1", "--wait", "--timeout", f"{PATIENCE:g}s")
+    admin.join()
+    assert done.exit_code == 1
+    assert "1 pod stays: tolerated by now, or not reached by the taint any more." in done.stdout
+    assert "8 devices are idle, but for 1 pod that stays." in done.stdout
+
+
 def test_a_drain_of_more_than_the_guard_allows_asks_first(tmp_path: Path) -> None:
     with taint_cluster(tmp_path, "--max-evictions", "1") as guarded:
         pods = guarded.run_pods("api", 2, "node-1")

@@ -14,7 +14,7 @@ from dray.api.resource.taint import EFFECT_NO_SCHEDULE
 from dray.api.taints import taint_text
 from dray.cli import inputs, live, output, tables
 from dray.cli.taint_options import Manner, Place, TaintText, Terms, confirm, confirm_many, mark
-from dray.prose.wording import count, names
+from dray.prose.wording import names
 from dray.snapshot.device_selection import (
     DeviceSelection,
     SelectionError,
@@ -169,7 +169,7 @@ def _tell_ending(
     if not until_idle:
         return f"{line}\nPut back with: {undo}"
     what = "Device is" if len(preview.devices) == 1 else f"{len(preview.devices)} devices are"
-    stay = f", but for {count(len(preview.protected), 'pod')} with a toleration" if preview.protected else ""
+    stay = ending.tell_rest(len(preview.protected))
     return f"{line}\n{what} idle{stay}. Put back with: {undo}"
 
 

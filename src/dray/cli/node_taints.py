@@ -269,7 +269,7 @@ async def _wait(
         manner.say(f"{count(standing.total - standing.gone, 'pod')} still there. {ending.goes_on}: {undo}")
     elif manner.until_idle:
         what = "Node is" if len(tainted) == 1 else f"{len(tainted)} nodes are"
-        stay = f", but for {count(len(preview.protected), 'pod')} with a toleration" if preview.protected else ""
+        stay = ending.tell_rest(len(preview.protected))
         manner.say(f"{what} idle{stay}. Put back with: {undo}")
     else:
         manner.say(f"Put back with: {undo}")
