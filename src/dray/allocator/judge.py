@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from enum import Enum, auto
+from itertools import count
 from typing import Final, NamedTuple
 
 from dray import cel
-from dray.api.recent import Bounded
+from dray.api.recent import Bounded, Recent
 from dray.api.resource import Device
 from dray.api.semver import Semver, SemverError
 from dray.api.text_memory import remember_texts
@@ -17,9 +18,15 @@ from dray.tracker.view import EffectiveDevice
 _CACHED_JUDGES: Final = 2048
 _LONG_JUDGES: Final = 64
 _CACHED_VERDICTS: Final = 65_536
+_SHARED_VERDICTS: Final = 400_000
+_COMPILED_BYTES: Final = 96 * 1024 * 1024
+_BYTES_OF_A_LETTER: Final = 85
+"""What an expression takes once it is compiled: ten kilobytes become more than 800."""
 _CACHED_DRIVERS: Final = 64
 _COMPILED_AT_ONCE: Final = 16
 """How many expressions are left to others at a time: fewer than are remembered until they are asked for."""
+
+_Compiled = cel.Selector | cel.CompileError
 
 _Read = tuple[str, str]
 """The domain and the name of an attribute or a capacity."""
@@ -65,33 +72,61 @@ def _published(driver: str, read: Iterable[_Read]) -> tuple[str, ...]:
     )
 
 
+class Memory:
+    """What the judges of one scheduler remember together: whoever makes claims chooses how many judges there are, and
+    what they say. What is forgotten is found out anew."""
+
+    def __init__(self) -> None:
+        self._numbers = count()
+        self._compiled: Recent[Judge, None] = Recent(_CACHED_JUDGES, _COMPILED_BYTES)
+        self.verdicts: Bounded[Hashable, Refuted | None] = Bounded(_SHARED_VERDICTS)
+
+    def new_number(self) -> int:
+        """What tells the verdicts of a judge from those of others."""
+        return next(self._numbers)
+
+    def note_compiled(self, judge: Judge, letters: int) -> None:
+        """A judge has compiled its expressions; others may have to do so again for it."""
+        for other in self._compiled.put(judge, None, letters * _BYTES_OF_A_LETTER):
+            other.forget_programs()
+
+
 class Judge:
     """Expressions that must all be true, in order. It remembers verdicts, which never change.
 
     With a backlog, what takes long is left to it, and unsettled until then.
     """
 
-    def __init__(self, expressions: tuple[str, ...], backlog: cel.Backlog | None = None) -> None:
+    def __init__(
+        self, expressions: tuple[str, ...], backlog: cel.Backlog | None = None, memory: Memory | None = None
+    ) -> None:
         self._expressions: Final = expressions
         self._backlog: Final = backlog
-        self._programs: list[cel.Selector | cel.CompileError] = []
+        self._memory: Final = memory
+        self._programs: tuple[_Compiled, ...] = ()
+        self._compiling: list[_Compiled] = []
         self._is_cached = False
         self._attributes: list[_Read] = []
         self._capacities: list[_Read] = []
         self._names: Bounded[str, _Names] = Bounded(_CACHED_DRIVERS)
-        self._verdicts: Bounded[Hashable, Refuted | None] = Bounded(_CACHED_VERDICTS)
+        self._verdicts = Bounded(_CACHED_VERDICTS) if memory is None else memory.verdicts
+        self._number: Final = None if memory is None else memory.new_number()
 
     def judge(self, device: EffectiveDevice) -> Refuted | None:
         """None if all expressions are true for a device."""
-        if len(self._programs) < len(self._expressions) and not self._compile():
-            return Refuted(len(self._programs), unsettled=Unsettled.BEING_JUDGED)
-        key = self.look_of(device)
-        if key is None:
-            return self._evaluate(device)
+        programs = self._programs
+        if len(programs) < len(self._expressions):
+            programs = self._compile()
+            if len(programs) < len(self._expressions):
+                return Refuted(len(programs), unsettled=Unsettled.BEING_JUDGED)
+        look = self.look_of(device)
+        if look is None:
+            return self._evaluate(device, programs)
+        key = (self._number, look)
         try:
             return self._verdicts[key]
         except KeyError:
-            verdict = self._evaluate(device)
+            verdict = self._evaluate(device, programs)
             if verdict is None or verdict.unsettled is None:
                 self._verdicts.keep(key, verdict)
             return verdict
@@ -109,31 +144,39 @@ class Judge:
         """Whether there is no time to look at more devices now."""
         return self._backlog is not None and self._backlog.is_turn_over()
 
-    def _compile(self) -> bool:
-        """Compile the expressions, unless others have to do that first."""
-        backlog = self._backlog
+    def forget_programs(self) -> None:
+        """They take much room, and are compiled again when they are needed."""
+        self._programs = ()
+
+    def _compile(self) -> tuple[_Compiled, ...]:
+        """Compile the expressions, or those that others have not to compile first."""
+        backlog, done = self._backlog, self._compiling
         if backlog is not None:
-            for expression in self._expressions[len(self._programs) : len(self._programs) + _COMPILED_AT_ONCE]:
+            for expression in self._expressions[len(done) : len(done) + _COMPILED_AT_ONCE]:
                 backlog.must_wait_for(expression)
-        for expression in self._expressions[len(self._programs) :]:
+        for expression in self._expressions[len(done) :]:
             if backlog is not None and backlog.must_wait_for(expression):
-                return False
-            self._programs.append(_compile(expression))
-        programs = [program for program in self._programs if not isinstance(program, cel.CompileError)]
+                return tuple(done)
+            done.append(_compile(expression))
+        self._programs = compiled = tuple(done)
+        self._compiling = []
+        if self._memory is not None:
+            self._memory.note_compiled(self, sum(map(len, self._expressions)))
+        programs = [program for program in compiled if not isinstance(program, cel.CompileError)]
         self._is_cached = not any(program.reads.everything for program in programs)
         read = sorted({value for program in programs for value in program.reads.values})
         self._attributes = [(domain, name) for kind, domain, name in read if kind == "attribute"]
         self._capacities = [(domain, name) for kind, domain, name in read if kind == "capacity"]
-        return True
+        return compiled
 
-    def _evaluate(self, device: EffectiveDevice) -> Refuted | None:
-        if not self._programs:
+    def _evaluate(self, device: EffectiveDevice, programs: tuple[_Compiled, ...]) -> Refuted | None:
+        if not programs:
             return None
         backlog = self._backlog
         if backlog is not None and backlog.is_turn_over():
             return Refuted(0, unsettled=Unsettled.BEING_JUDGED)
         view = device.view
-        for number, program in enumerate(self._programs):
+        for number, program in enumerate(programs):
             if isinstance(program, cel.CompileError):
                 return Refuted(number, f"CEL compile error: {program.message}", compiles=False)
             try:

@@ -11,11 +11,11 @@ from typing import Final
 import msgspec
 
 from dray import cel
-from dray.allocator.judge import Judge, judge_of
+from dray.allocator.judge import Judge, Memory, judge_of
 from dray.allocator.results import Refusal
 from dray.allocator.selection import Criteria, Selector
 from dray.api.quantity import Quantity
-from dray.api.recent import Bounded
+from dray.api.recent import Recent
 from dray.api.references import full_name
 from dray.api.resource import (
     DeviceClass,
@@ -30,6 +30,8 @@ from dray.api.resource import (
 from dray.api.resource.claim import MODE_ALL, MODE_EXACT_COUNT
 
 _MOST_CRITERIA: Final = 4096
+_MOST_LETTERS: Final = 16 * 1024 * 1024
+"""Of all expressions in the table."""
 
 
 class Constraint(msgspec.Struct, frozen=True):
@@ -75,8 +77,9 @@ class CriteriaTable:
     """Makes equal criteria one object, so that answers about devices are found again."""
 
     def __init__(self, backlog: cel.Backlog | None = None) -> None:
-        self._table: Bounded[object, Criteria] = Bounded(_MOST_CRITERIA)
+        self._table: Recent[object, Criteria] = Recent(_MOST_CRITERIA, _MOST_LETTERS)
         self._backlog = backlog
+        self._memory = Memory()
 
     def intern(
         self,
@@ -88,8 +91,10 @@ class CriteriaTable:
         found = self._table.get(key)
         if found is None:
             expressions = tuple(selector.expression for selector in selectors)
-            judge = judge_of(expressions) if self._backlog is None else Judge(expressions, self._backlog)
-            found = self._table.keep(key, Criteria(selectors, tolerations, dict(capacity), judge))
+            backlog = self._backlog
+            judge = judge_of(expressions) if backlog is None else Judge(expressions, backlog, self._memory)
+            found = Criteria(selectors, tolerations, dict(capacity), judge)
+            self._table.put(key, found, sum(map(len, expressions)))
         return found
 
 

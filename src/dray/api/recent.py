@@ -36,14 +36,17 @@ class Recent(Generic[K, V]):
         self._found.move_to_end(key)
         return found[0]
 
-    def put(self, key: K, value: V, size: int) -> None:
-        """Remembers a value; others are forgotten for it, if need be."""
+    def put(self, key: K, value: V, size: int) -> list[K]:
+        """Remembers a value. Others are forgotten for it, if need be: those of these keys."""
         _, before = self._found.pop(key, (None, 0))
         self._found[key] = (value, size)
         self.size += size - before
+        forgotten: list[K] = []
         while len(self._found) > self._entries or (self.size > self._most and len(self._found) > 1):
-            _, (_, gone) = self._found.popitem(last=False)
+            oldest, (_, gone) = self._found.popitem(last=False)
             self.size -= gone
+            forgotten.append(oldest)
+        return forgotten
 
     def drop(self, key: K) -> None:
         """Forgets a value, if there is one."""
