@@ -448,3 +448,38 @@ def test_definitions_are_compiled_beside_the_loop(world: World) -> None:
     first = {"apiVersion": "example.com/v1", "kind": "Pattern", "metadata": {"name": "first"}, "f1": "abc1"}
     assert world.server.request("POST", patterns, first).code == 201
     assert world.turns.longest < LONGEST_TURN
+
+
+def test_columns_of_a_large_object_are_made_beside_the_loop(world: World) -> None:
+    """A definition may have hundreds, each with a path that goes through all of the object."""
+    names = {"plural": "columns", "singular": "column", "kind": "Column", "listKind": "ColumnList"}
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    columns = [{"name": f"c{number}", "type": "string", "jsonPath": f".data[*].a{number}"} for number in range(200)]
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    version["additionalPrinterColumns"] = columns
+    spec = {"group": "example.com", "scope": "Namespaced", "names": names, "versions": [version]}
+    definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    path = "/apis/example.com/v1/namespaces/default/columns"
+    made = world.server.request("POST", definitions, {"metadata": {"name": "columns.example.com"}, "spec": spec})
+    assert made.code == 201, made.body
+    eventually(lambda: world.server.request("GET", path).code == 200)
+    large = {
+        "apiVersion": "example.com/v1",
+        "kind": "Column",
+        "metadata": {"name": "large"},
+        "data": [{"a1": "x"}] * 4000,
+    }
+    change = {"metadata": {"labels": {"a": "b"}}}
+    longest = {}
+    for name, request in {
+        "create": ("POST", path, large, "application/json"),
+        "get": ("GET", f"{path}/large", None, ""),
+        "patch": ("PATCH", f"{path}/large", change, _MERGE),
+        "watch": ("GET", f"{path}?watch=1&timeoutSeconds=1", None, ""),
+        "delete": ("DELETE", f"{path}/large", None, ""),
+    }.items():
+        world.turns.reset()
+        answer = world.server.request(*request, Accept=TABLE)
+        assert answer.code in (200, 201), answer.body[:500]
+        longest[name] = world.turns.longest
+    assert {name: turn for name, turn in longest.items() if turn > LONGEST_TURN} == {}

@@ -52,7 +52,14 @@ async def get(engine: Engine, request: Request, call: Call) -> Response:
     record = writes.current(engine, call)
     if call.route.kind.converts and engine.conversions is not None:
         record = (await engine.conversions.records(call.route.kind, [record]))[0]
-    return form.one(record)
+    return await _one(engine, call, form, record)
+
+
+async def _one(engine: Engine, call: Call, form: Representation, record: Record, code: int = 200) -> Response:
+    """An object as the client wants to see it."""
+    if form.is_ready(record):
+        return form.one(record, code)
+    return await engine.beside(call, form.one, record, code)
 
 
 async def list_(engine: Engine, request: Request, call: Call) -> Response:
@@ -110,7 +117,7 @@ async def create(engine: Engine, request: Request, call: Call) -> Response:
     obj = await _read(engine, request, call, lambda: _decoded(request, call, given))
     if obj.metadata.resource_version not in ("", "0"):
         raise errors.bad_request("resourceVersion should not be set on objects to be created")
-    return form.one(await writes.create(engine, call, obj), code=201)
+    return await _one(engine, call, form, await writes.create(engine, call, obj), code=201)
 
 
 async def _read(engine: Engine, request: Request, call: Call, read: Callable[[], R]) -> R:
@@ -137,7 +144,7 @@ async def update(engine: Engine, request: Request, call: Call) -> Response:
     given = _write_options(request, call, "UpdateOptions")
     view = engine.strategies.update(call.route.kind, call.route.subresource).view
     if view is not None:
-        return form.one(await _update_view(engine, request, call, view, given))
+        return await _one(engine, call, form, await _update_view(engine, request, call, view, given))
     obj = await _read(engine, request, call, lambda: _decoded(request, call, given))
     writes.current(engine, call)
     conditional_updates.check(call.route, obj)
@@ -145,7 +152,7 @@ async def update(engine: Engine, request: Request, call: Call) -> Response:
     in_protobuf = body.media_type(request.header("content-type")) == PROTOBUF
     change = partial(with_unsaid, new=obj) if in_protobuf else lambda _: obj
     record = await writes.update(engine, call, change, expected=meta.resource_version, uid=meta.uid)
-    return form.one(record)
+    return await _one(engine, call, form, record)
 
 
 async def _update_view(engine: Engine, request: Request, call: Call, view: View, given: WriteOptions) -> Record:
@@ -170,7 +177,7 @@ async def patch(engine: Engine, request: Request, call: Call) -> Response:
     given = _write_options(request, call, "PatchOptions", applies=applies)
     wanted = await _read(engine, request, call, lambda: body.read_patch(request.body, request.header("content-type")))
     done = await patches.patch(engine, call, wanted, given)
-    return form.one(done.record, code=201 if done.created else 200)
+    return await _one(engine, call, form, done.record, code=201 if done.created else 200)
 
 
 async def delete(engine: Engine, request: Request, call: Call) -> Response:
@@ -181,7 +188,9 @@ async def delete(engine: Engine, request: Request, call: Call) -> Response:
     record = deleted.record
     if call.route.kind.converts and engine.conversions is not None:
         record = (await engine.conversions.records(call.route.kind, [record]))[0]
-    return form.deleted(record, gone=deleted.gone)
+    if form.is_ready(record):
+        return form.deleted(record, gone=deleted.gone)
+    return await engine.beside(call, lambda: form.deleted(record, gone=deleted.gone))
 
 
 async def delete_collection(engine: Engine, request: Request, call: Call) -> Response:

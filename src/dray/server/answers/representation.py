@@ -11,6 +11,7 @@ from dray.process.http.messages import YAML
 from dray.server import errors, objects
 from dray.server.answers.accepted import ANY_JSON, Accepted, accepted
 from dray.server.answers.tables import Tables
+from dray.server.beside import LARGE
 from dray.server.engine import Call, Engine
 from dray.server.protobuf import tables
 from dray.server.strategies import View
@@ -44,6 +45,10 @@ class Representation:
         """One object."""
         return objects.render(self._kind, self._version, record)
 
+    def is_ready(self, record: Record) -> bool:
+        """Whether an object is there as it is shown, or so small that it does not matter."""
+        return record.size <= LARGE or objects.is_stored_form(self._kind, self._version)
+
     def bookmark(self, meta: ObjectMeta) -> bytes:
         """An object that tells a watch of nothing but its metadata."""
         return objects.render_bookmark(self._kind.kind, self._kind.api_version_of(self._version), meta)
@@ -67,7 +72,15 @@ class Representation:
         return Response(200, codec.encode(Status(status="Success", details=details)), self.content_type)
 
 
-class MetadataOnly(Representation):
+class _Made(Representation):
+    """What is made of objects when it is asked for."""
+
+    def is_ready(self, record: Record) -> bool:
+        """Of what is large it is much work."""
+        return record.size <= LARGE
+
+
+class MetadataOnly(_Made):
     """Objects reduced to their metadata."""
 
     def render(self, record: Record) -> bytes:
@@ -83,7 +96,7 @@ class MetadataOnly(Representation):
         return Response(200, objects.render_metadata_list(page.records, page.meta), self.content_type)
 
 
-class AsTable(Representation):
+class AsTable(_Made):
     """Rows for people."""
 
     def __init__(self, call: Call, version: str, include: str) -> None:
@@ -103,7 +116,7 @@ class AsTable(Representation):
         return Response(200, self._tables.render(page.records, page.meta, columns=True), self.content_type)
 
 
-class AsView(Representation):
+class AsView(_Made):
     """A part of an object in a shape of its own."""
 
     def __init__(self, call: Call, view: View) -> None:

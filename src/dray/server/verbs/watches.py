@@ -40,6 +40,10 @@ class Form(Protocol):
         """One object."""
         ...
 
+    def is_ready(self, record: Record) -> bool:
+        """Whether that is no work."""
+        ...
+
     def bookmark(self, meta: ObjectMeta) -> bytes:
         """An object that tells of nothing but its metadata."""
         ...
@@ -132,7 +136,7 @@ class Watch:
         for some in portions(records, _size):
             if route.kind.converts and self._engine.conversions is not None:
                 some = await self._engine.conversions.records(route.kind, some)
-            are_many = len(records) > self._at_once
+            are_many = len(records) > self._at_once or not all(map(self._form.is_ready, some))
             await self._turn(sum(map(_size, some)))
             count, chunk = await self._engine.beside(self._call, self._added, some) if are_many else self._added(some)
             if count:
@@ -180,11 +184,14 @@ class Watch:
         return await self._lines(events)
 
     async def _lines(self, events: list[Event]) -> list[bytes]:
-        """Events as they go over the wire. What is ready in JSON is work in protobuf: much of it is done beside."""
+        """Events as they go over the wire. What is ready in JSON is work in protobuf: much of it is done beside, as is
+        what is made of large objects in any form."""
         if self._form.in_protobuf:
             size = sum(event.record.size for event in events)
             if len(events) > self._at_once or size > LARGE:
                 return await self._engine.beside(self._call, self._lines_now, events)
+        if not all(self._form.is_ready(event.record) for event in events):
+            return await self._engine.beside(self._call, self._lines_now, events)
         return self._lines_now(events)
 
     def _lines_now(self, events: list[Event]) -> list[bytes]:

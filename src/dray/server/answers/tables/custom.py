@@ -43,7 +43,8 @@ def column_of(found: CustomResourceColumnDefinition) -> Column | None:
     reads_content = found.json_path.startswith(_CONTENT)
 
     def read(obj: CustomObject, now: Time) -> Cell:
-        values = path(obj.content if reads_content else codec.to_builtins(obj.document()))
+        whole = obj.content if reads_content else {**obj.document(), "metadata": codec.to_builtins(obj.metadata)}
+        values = path(whole)
         return _cell(values[0], found.type, now) if values else None
 
     text = found.description or f"Custom resource definition column (in JSONPath format): {found.json_path}"
