@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import pytest
 
 from dray.api.generated.core import LimitRange, Pod
 from dray.api.status import ApiError
+from dray.pod_admission import limit_range
 from local_server import local_server, refused, typed
+from work import lines_run
 
 
 def limits(*items: dict[str, Any]) -> Any:
@@ -44,6 +47,26 @@ async def test_containers_that_ask_for_nothing_get_the_defaults() -> None:
         assert {name: str(value) for name, value in given.requests.items()} == {"cpu": "2", "memory": "1Mi"}
         said = "LimitRanger plugin set: cpu, memory request for container c0; cpu limit for container c0"
         assert made.metadata.annotations["kubernetes.io/limit-ranger"] == said
+
+
+def _try(pod: Any, found: Any) -> None:
+    with contextlib.suppress(limit_range.TooMuch):
+        limit_range.defaulted(pod.spec, limit_range.range_of(found))
+
+
+async def test_many_containers_do_not_get_many_defaults_each() -> None:
+    """Both are short, and what they make together is not: it was worked out on the event loop, and refused then."""
+    defaults = {f"example.com/r{number}": "1" for number in range(500)}
+    async with local_server(with_roles=False) as server:
+        client = server.client()
+        ranged = await client.create(limits({"type": "Container", "default": defaults}))
+        many = pod("many", *[{}] * 300)
+        with pytest.raises(ApiError, match="would add more to its containers than an object may have") as failure:
+            await client.create(many)
+        assert failure.value.code == 403
+        assert sum(lines_run(lambda: _try(many, ranged)).values()) < 40_000
+        own = {"limits": defaults, "requests": defaults}
+        assert isinstance(await client.create(pod("own", *[own] * 20)), Pod)
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,16 @@ from dray.api.generated.core import Container, LimitRange, LimitRangeItem, Persi
 from dray.api.quantity import Quantity
 from dray.api.sharing import remembered
 from dray.validation.limit_range import CONTAINER, POD, VOLUME_CLAIM
+from dray.validation.metadata import ANNOTATIONS_BYTES
 from dray.validation.pod_resources import limits_of, requests_of
 
 ANNOTATION: Final = "kubernetes.io/limit-ranger"
 
 Amounts = tuple[tuple[str, Quantity], ...]
+
+
+class TooMuch(Exception):
+    """A range would add more to a pod than can be said of it."""
 
 
 class _Bounds(NamedTuple):
@@ -54,14 +59,26 @@ def _bounds(item: LimitRangeItem) -> _Bounds:
 
 @remembered
 def defaulted(spec: PodSpec, limit_range: Range) -> tuple[PodSpec, str]:
-    """The spec with what containers lack, and what was added in words, for the pod's annotation; empty if nothing."""
+    """The spec with what containers lack, and what was added in words, for the pod's annotation; empty if nothing.
+
+    Raises TooMuch if that is more than annotations may say: a short pod and a short range can be very much together.
+    """
     said: list[str] = []
-    containers = tuple(_completed(entry, limit_range, "container", said) for entry in spec.containers)
-    init_containers = tuple(_completed(entry, limit_range, "init container", said) for entry in spec.init_containers)
+    left = ANNOTATIONS_BYTES
+    made: list[tuple[Container, ...]] = []
+    for what, entries in (("container", spec.containers), ("init container", spec.init_containers)):
+        completed = []
+        for entry in entries:
+            before = len(said)
+            completed.append(_completed(entry, limit_range, what, said))
+            left -= sum(map(len, said[before:]))
+            if left < 0:
+                raise TooMuch
+        made.append(tuple(completed))
     if not said:
         return spec, ""
     text = f"LimitRanger plugin set: {'; '.join(said)}"
-    return replace(spec, containers=containers, init_containers=init_containers), text
+    return replace(spec, containers=made[0], init_containers=made[1]), text
 
 
 def _completed(container: Container, limit_range: Range, what: str, said: list[str]) -> Container:

@@ -20,13 +20,18 @@ class LimitRanger(Plugin):
     kinds = frozenset({"Pod", "PersistentVolumeClaim"})
 
     def mutate(self, engine: Engine, call: Call, new: Object, old: Object | None) -> Object:
-        """Gives containers what they do not ask for."""
+        """Gives containers what they do not ask for. Raises ApiError if that is more than fits into an object."""
         if not engine.store.count(LIMIT_RANGES.resource):
             return new
         if not isinstance(new, Pod) or not _is_looked_at(call, new, old):
             return new
         for found in _ranges(engine, call):
-            spec, said = limit_range.defaulted(new.spec, found)
+            try:
+                spec, said = limit_range.defaulted(new.spec, found)
+            except limit_range.TooMuch:
+                why = "the LimitRanges of its namespace would add more to its containers than an object may have"
+                detail = f"{why}: have fewer containers, or say in each what it asks for"
+                raise errors.forbidden(call.route.kind, new.metadata.name, detail) from None
             if said:
                 annotations = {**new.metadata.annotations, limit_range.ANNOTATION: said}
                 new = replace(new, spec=spec, metadata=replace(new.metadata, annotations=annotations))
