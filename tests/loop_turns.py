@@ -56,25 +56,49 @@ def _at_best(seconds: float) -> float:
 
 
 class LoopTurns:
-    """Measures every turn of a loop of asyncio from now on. `longest` is in seconds of processor time."""
+    """Measures every turn of a loop of asyncio from now on, and what is left of the one under way."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.longest = 0.0
         self.count = 0
+        self._loop = loop
+        self._longest = 0.0
+        self._since = _worked() if self._is_on_the_loop() else None
+        """Since when the turn that is under way is measured."""
         run_once = loop._run_once  # type: ignore[attr-defined]
 
         def measured(*arguments: Any) -> None:
-            began = _worked()
+            self._note_turn()
+            self._since = _worked()
             run_once(*arguments)
-            spent = _worked() - began
-            if spent > self.longest and spent > _WORTH_ANOTHER_LOOK:
-                spent = _at_best(spent)
-            self.longest = max(self.longest, spent)
+            self._note_turn()
+            self._since = None
             self.count += 1
 
         loop._run_once = measured  # type: ignore[attr-defined]
 
+    @property
+    def longest(self) -> float:
+        """In seconds of processor time; the turn in which that is asked counts, too."""
+        if self._is_on_the_loop():
+            self._note_turn()
+            self._since = _worked()
+        return self._longest
+
     def reset(self) -> None:
         """Forget what was before."""
-        self.longest = 0.0
+        self._longest = 0.0
         self.count = 0
+        if self._is_on_the_loop():
+            self._since = _worked()
+
+    def _is_on_the_loop(self) -> bool:
+        try:
+            return asyncio.get_running_loop() is self._loop
+        except RuntimeError:
+            return False
+
+    def _note_turn(self) -> None:
+        spent = 0.0 if self._since is None else _worked() - self._since
+        if spent > self._longest and spent > _WORTH_ANOTHER_LOOK:
+            spent = _at_best(spent)
+        self._longest = max(self._longest, spent)
