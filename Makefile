@@ -35,11 +35,11 @@ layers: setup
 	$(BIN)/lint-imports
 
 unit: setup
-	$(BIN)/pytest -n 3 --dist worksteal -m 'not soak'
+	$(BIN)/pytest -n 3 --dist worksteal
 
 # What failed beside other tests, once more by itself. One that passes now needs a quieter machine than it should: a fault.
 again: setup
-	$(BIN)/pytest --last-failed --last-failed-no-failures none -m 'not soak'
+	$(BIN)/pytest --last-failed --last-failed-no-failures none
 
 # Hours; what is in .soak is gone on with. SOAK_DAYS and FUZZ_SECONDS make it shorter.
 SOAK_DAYS    ?= 10000
@@ -49,8 +49,8 @@ FUZZ_SECONDS ?= 7200
 soak: setup
 	$(PIP) --require-hashes -r requirements-soak.lock
 	$(BIN)/pytest -m soak --timeout 3600 --hypothesis-profile exploring
-	DRAY_TEST_STORE=etcd $(BIN)/pytest -n auto tests/http -m 'not soak' --timeout 3600
-	$(BIN)/pytest -n auto tests/property -m 'not soak' --timeout 3600 --hypothesis-profile exploring
+	DRAY_TEST_STORE=etcd $(BIN)/pytest -n auto tests/http --timeout 3600
+	$(BIN)/pytest -n auto tests/property --timeout 3600 --hypothesis-profile exploring
 	PYTHONPATH=tests $(BIN)/python -m soak.verdicts
 	PYTHONPATH=tests $(BIN)/python -m soak.days --seeds $(SOAK_DAYS) --jobs $(SOAK_JOBS)
 	for kind in servers stores etcd; do PYTHONPATH=tests $(BIN)/python -m soak.days --kind $$kind --jobs $(SOAK_JOBS) || exit; done
