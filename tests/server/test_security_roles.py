@@ -13,7 +13,6 @@ from server_objects import RBAC, binding, claim, node_slice, pod, role, rule
 PODS = by_kind("v1", "Pod")
 CLAIMS = by_kind("resource.k8s.io/v1", "ResourceClaim")
 BINDINGS = by_kind(f"{RBAC}/v1", "RoleBinding")
-CLUSTER_BINDINGS = by_kind(f"{RBAC}/v1", "ClusterRoleBinding")
 RESOURCE = "resource.k8s.io"
 
 

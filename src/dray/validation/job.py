@@ -7,6 +7,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from dray.api import labels
+from dray.api.conditions import is_true
 from dray.api.cron_schedule import ScheduleError, parse_schedule, time_zone
 from dray.api.field import invalid, not_supported, required
 from dray.api.generated.batch import CronJob, Job, JobSpec, PodFailurePolicyRule
@@ -155,7 +156,7 @@ def _check_update(errors: Errors, new: Job, old: Job) -> None:
 
 def _is_at_rest(job: Job) -> bool:
     """Whether a suspended job has no pods: it never had any, or the last of them are gone."""
-    told = any(one.type == "Suspended" and one.status == "True" for one in job.status.conditions)
+    told = is_true(job.status.conditions, "Suspended")
     return (job.status.start_time is None or told) and not job.status.active
 
 

@@ -59,7 +59,6 @@ from security_world import Objects
 
 N1 = authenticated("system:node:n1", ("system:nodes",))
 RESOURCE = "resource.k8s.io"
-CLIENT_SIGNER = "kubernetes.io/kube-apiserver-client-kubelet"
 
 
 @pytest.fixture(autouse=True)
