@@ -10,6 +10,7 @@ from dray.api.kinds import EVENTS, POD_GROUPS, PODS
 from dray.api.meta import DeleteOptions
 from dray.api.pod_groups import INITIALLY_SCHEDULED
 from dray.api.resource import ResourceClaim
+from dray.api.resource.claim import FINALIZER
 from dray.api.status import ApiError
 from dray.scheduler.group_binding import GroupBinder, Placed
 from scheduler_world import CLAIMS, DRIVER, World, scheduler_world
@@ -172,6 +173,29 @@ async def test_what_cannot_be_stored_is_let_go_or_tried_again(failing: str) -> N
         await add_gang(here, "g", 2)
         await here.settle(40)
         assert await nodes(here, "g-0", "g-1") == ["a", "a"]
+
+
+async def test_who_comes_too_late_for_its_device_is_given_another() -> None:
+    """Its group runs without it, and what an attempt before left to it is tainted."""
+    async with scheduler_world() as here:
+        tainted = {"name": "gpu-0", "taints": [{"key": "broken", "effect": "NoSchedule"}]}
+        await here.add_node("a", tainted, "gpu-1", "gpu-2", "gpu-3")
+        await here.add_class()
+        await add_gang(here, "g", 2)
+        await here.settle()
+        await here.add_claim("late")
+        devices = {"results": [{"request": "r", "driver": DRIVER, "pool": "a", "device": "gpu-0"}]}
+        await here.admin.patch(CLAIMS, "default", "late", {"metadata": {"finalizers": [FINALIZER]}})
+        await here.admin.patch(
+            CLAIMS, "default", "late", {"status": {"allocation": {"devices": devices}}}, subresource="status"
+        )
+        await add_member(here, "g", "late", "late")
+        for _ in range(12):
+            await here.settle(10)
+        assert await nodes(here, "g-0", "g-1", "late") == ["a", "a", "a"]
+        allocation = (await here.claim("late")).status.allocation
+        assert allocation is not None
+        assert allocation.devices.results[0].device == "gpu-3"
 
 
 async def test_a_basic_group_takes_what_fits() -> None:

@@ -98,7 +98,7 @@ class GroupBinder:
             if left != claim.status.reserved_for:
                 await self._store(claim, replace(claim.status, reserved_for=left))
 
-    async def deallocate(self, claims: Iterable[ResourceClaim], pods: Sequence[Pod]) -> None:
+    async def deallocate(self, claims: Iterable[ResourceClaim], pods: Sequence[Pod], _group: PodGroup | None) -> None:
         """Clears the devices of claims that nobody uses, if the pods still have no node. Raises ApiError, OSError."""
         for claim in await self._as_stored(claims, pods):
             if claim.status.allocation is not None and not claim.status.reserved_for:

@@ -226,37 +226,34 @@ class GroupScheduler:
             self._host.queue.refuse(pod.name, causes)
 
     async def _let_go(self, name: ObjectName, waiting: Sequence[PodInfo]) -> None:
-        """Lets go of devices that earlier attempts left behind: a group that waits holds none.
+        """Lets go of devices that earlier attempts left behind: pods that wait for their group hold none, and neither
+        do those that come too late to one that runs.
 
         Another scheduler may be about to bind pods with them. It is given time before they are taken off the claims,
         and before the devices are cleared; if a pod has a node by then, the claim controller reserves its claims again.
         """
-        cluster = self._host.cluster
-        group = cluster.groups.get(name)
-        held = self._held_in_vain(name, group, waiting)
-        if not held or name in self._letting_go:
+        if name in self._letting_go or not self._held_in_vain(name, waiting):
             return
         self._letting_go.add(name)
         try:
-            pods = [pod.pod for pod in waiting]
-            await self._clock.sleep(UNANSWERED_SECONDS)
-            if not cluster.nodes_of_group(name):
-                await self._binder.unreserve(held, pods, group)
-            await self._clock.sleep(UNANSWERED_SECONDS)
-            if not cluster.nodes_of_group(name):
-                await self._binder.deallocate(held, pods)
+            for let_go in (self._binder.unreserve, self._binder.deallocate):
+                await self._clock.sleep(UNANSWERED_SECONDS)
+                left = [pod for pod in waiting if self._host.cluster.placed(pod.pod.metadata.uid) is None]
+                held = self._held_in_vain(name, left)
+                await let_go(held, [pod.pod for pod in left], self._group_without_nodes(name))
         except (ApiError, OSError, TimeoutError):
             pass  # the next attempt will try again
         finally:
             self._letting_go.discard(name)
 
-    def _held_in_vain(
-        self, name: ObjectName, group: PodGroup | None, waiting: Sequence[PodInfo]
-    ) -> list[ResourceClaim]:
-        """Claims that have devices, and that nobody uses but pods of the group that have no node."""
+    def _group_without_nodes(self, name: ObjectName) -> PodGroup | None:
+        """The group, unless pods of it run: what is kept for all of them is theirs."""
         cluster = self._host.cluster
-        if cluster.nodes_of_group(name):
-            return []  # those that run keep what is theirs, and what is kept for the others
+        return None if cluster.nodes_of_group(name) else cluster.groups.get(name)
+
+    def _held_in_vain(self, name: ObjectName, waiting: Sequence[PodInfo]) -> list[ResourceClaim]:
+        """Claims that have devices, and that nobody uses but pods of the group that wait, or all of it."""
+        cluster, group = self._host.cluster, self._group_without_nodes(name)
         uids = {pod.pod.metadata.uid for pod in waiting}
         held: dict[str, ResourceClaim] = {}
         for pod in waiting:

@@ -120,22 +120,24 @@ class Event(msgspec.Struct, frozen=True, gc=False, eq=False):
 def folded(events: Sequence[Event]) -> list[Event]:
     """The same with one change for each object, from what it was before all of them to what it is now.
 
-    What came and went meanwhile is left out; one that was made anew is another, and follows. In the order in which
-    objects were first heard of.
+    What came and went meanwhile comes and goes: whoever made it waits to hear that it is there, and that it is gone.
+    One that was made anew is another, and follows. In the order in which objects were first heard of.
     """
     last = {(event.record.key, event.record.create_revision): event for event in events}
     first = {(event.record.key, event.record.create_revision): event for event in reversed(events)}
-    return [whole for one, event in last.items() if (whole := _whole(first[one], event)) is not None]
+    return [told for one, event in last.items() for told in _as_few(first[one], event)]
 
 
-def _whole(first: Event, last: Event) -> Event | None:
-    """Two changes of an object and all between them as one; None if nothing is left of them."""
+def _as_few(first: Event, last: Event) -> tuple[Event, ...]:
+    """Two changes of an object and all between them as one, or as two."""
     if first is last:
-        return last
+        return (last,)
     before = first.previous
-    if last.type is EventType.DELETED:
-        return None if before is None else Event(EventType.DELETED, last.record, before)
-    return Event(EventType.ADDED if before is None else EventType.MODIFIED, last.record, before)
+    if last.type is not EventType.DELETED:
+        return (Event(EventType.ADDED if before is None else EventType.MODIFIED, last.record, before),)
+    if before is not None:
+        return (Event(EventType.DELETED, last.record, before),)
+    return (first, Event(EventType.DELETED, last.record, first.record))
 
 
 GROWTH: Final = 512
