@@ -204,12 +204,13 @@ async def test_people_give_away_what_is_not_published_as_they_like(users: list[M
         await expect_refusal(allocate(as_scheduler(server), "c", result("gpu-0", "later")), "is allocated to")
 
 
-async def test_no_program_gives_away_what_is_not_published_any_more() -> None:
-    """Two schedulers that have not heard yet that it is gone would each take a part of the same device."""
+async def test_a_device_that_is_not_published_any_more_is_given_to_one() -> None:
+    """Two schedulers may not have heard yet that it is gone, and it comes back."""
     async with server_with_devices() as server:
         admin = as_scheduler(server)
         await admin.delete(by_kind(V1, "ResourceSlice"), "", "pool-slice")
-        await expect_refusal(allocate(admin, "a", result("gpu-0")), "is not published any more; allocate anew")
+        await allocate(admin, "a", result("gpu-0"))
+        await expect_refusal(allocate(admin, "b", result("gpu-0")), "is allocated to")
 
 
 async def test_what_was_let_go_of_is_remembered_no_more() -> None:

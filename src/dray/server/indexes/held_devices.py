@@ -10,8 +10,8 @@ device to two claims; here the write of the second allocation is refused with a 
 
 Only decisions of schedulers are judged, which reserve the claim in the same write, and all that users of the system
 write: a person who only writes an allocation knows what they do, as with kube-apiserver, and so does one who gives away
-what is not published. Users of the system may not: what it is, and who else draws on the same, nobody could say.
-Results with adminAccess hold nothing (4381-48).
+what is not published. For users of the system a device that is not published any more has a holder like any other; what
+else draws on the same counters, nobody could say. Results with adminAccess hold nothing (4381-48).
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class HeldDevices:
     ) -> Finish:
         """How the store completes a claim, and refuses (ApiError 409) one that takes what another claim has.
 
-        A program may not take what is not published any more, either.
+        A program may not do so either where the device is not published any more.
 
         The store calls this when it numbers the write, after which it counts as being on its way: nobody can come
         between the look and the write.
@@ -91,10 +91,11 @@ class HeldDevices:
         results, node = _held(claim), allocated_node(claim.status.allocation)
         for result in results if is_judged else ():
             pool = self._pools.find((result.driver, result.pool), node)
+            problem = ""
             if pool is not None and result.device in pool.devices:
                 problem = self._problem(key, pool, result, results)
-            else:
-                problem = self._problem_with_unpublished(key, result) if by_program else ""
+            elif by_program:
+                problem = _holder(result, self._others(key, (result.driver, result.pool), result.device))
             if problem:
                 device = f"{result.driver}/{result.pool}/{result.device}"
                 raise errors.conflict(CLAIMS, claim.metadata.name, f"device {device} {problem}; allocate anew")
@@ -136,14 +137,6 @@ class HeldDevices:
         for result in results:
             held = self._holders.setdefault((result.driver, result.pool), {})
             held.setdefault(result.device, {})[key] = None
-
-    def _problem_with_unpublished(self, key: Key, wanted: Result) -> str:
-        """Why a program cannot give away a device that is in none of the slices that count: most likely it is gone."""
-        problem = _holder(wanted, self._others(key, (wanted.driver, wanted.pool), wanted.device))
-        slices = self._pools.slices(wanted.driver, wanted.pool)
-        if problem or any(device.name == wanted.device for each in slices for device in each.spec.devices):
-            return problem
-        return "is not published any more"
 
     def _problem(self, key: Key, pool: PublishedPool, wanted: Result, together: list[Result]) -> str:
         """Why a device cannot be given to a claim, besides what the claim gets `together` with it; empty if it can."""
