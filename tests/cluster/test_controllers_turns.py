@@ -100,9 +100,12 @@ async def longest(world: World, turns: LoopTurns, made: list[Manifest]) -> float
     await world.settle(10)
     gone = [one.metadata.name for one in await world.objects("pods")]
     for start in range(0, 60, 20):
-        some = range(start, start + 20)
-        await asyncio.gather(*(world.create(pod(f"new-{number}", meta=LABELLED)) for number in some))
-        await asyncio.gather(*(world.delete("pods", gone[number], grace_period_seconds=0) for number in some))
+        new = (pod(f"new-{number}", meta=LABELLED) for number in range(start, start + 20))
+        await asyncio.gather(*map(world.create, new))
+        old = gone[start : start + 20]  # some may have gone already: workloads adopt pods, and delete those too many
+        await asyncio.gather(
+            *(world.delete("pods", name, grace_period_seconds=0) for name in old), return_exceptions=True
+        )
         await world.settle(5)
     return turns.longest
 
