@@ -7,10 +7,8 @@ claims ─▶ put_claim ───────┘                                
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Iterator
-from itertools import islice
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from dray.api.generated.scheduling import PodGroup
 from dray.api.references import ObjectName, ObjectRef
@@ -20,10 +18,7 @@ from dray.eviction.allocations import Allocations, devices_of
 from dray.eviction.causes import Cause, Causes, Source, TaintKey, find_causes, names_device
 from dray.eviction.device_taints import DeviceTaints, Taints
 from dray.eviction.pending import Pending
-from dray.tracker import Change, DeviceId, Event, Remove, TrackedTaint, Tracker, Upsert
-
-SLICES: Final = 40
-"""How many slices are taken in at a time: a tenth of a millisecond each."""
+from dray.tracker import Change, DeviceId, Event, GatheredSlices, Remove, TrackedTaint, Tracker, Upsert
 
 
 class RuleChange(NamedTuple):
@@ -66,7 +61,7 @@ class ClaimCauses:
         self._left_behind: dict[str, Causes] = {}
         """What pods have to leave for because others of their group, which leaves as a whole, already had to."""
         self._events: list[Event] = []
-        self._slices: deque[Event] = deque()
+        self._slices = GatheredSlices(tracker)
         self._dirty_devices: Pending[DeviceId] = Pending()
         self._dirty_claims: Pending[ObjectName] = Pending()
 
@@ -83,7 +78,10 @@ class ClaimCauses:
 
     def note(self, event: Event) -> None:
         """A slice, rule, class or patch has changed. Takes effect with the next `apply_events`."""
-        (self._slices if _is_of_slice(event) else self._events).append(event)
+        if _is_of_slice(event):
+            self._slices.add(event)
+        else:
+            self._events.append(event)
 
     def put_claim(self, key: ObjectName, claim: ResourceClaim | None) -> None:
         """A claim has changed, or (None) is gone."""
@@ -107,9 +105,7 @@ class ClaimCauses:
             self._take_in(self.tracker.go_on())
         if not self._events and not self._slices:
             return [], []
-        events, self._events = [*self._events, *islice(self._slices, SLICES)], []
-        for _ in range(min(SLICES, len(self._slices))):
-            self._slices.popleft()
+        events, self._events = [*self._events, *self._slices.take()], []
         if not self._with_rules:
             events = [event for event in events if _rule_of(event) is None]
         applied = self.tracker.apply_all(events)

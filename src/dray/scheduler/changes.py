@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from dray.api.conditions import POD_SCHEDULED, find_condition
@@ -26,7 +27,7 @@ from dray.api.kinds import (
 from dray.api.meta import Object
 from dray.api.pods import is_finished
 from dray.api.references import ObjectName
-from dray.api.resource import DeviceClass, ResourceClaim
+from dray.api.resource import DeviceClass, ResourceClaim, ResourceSlice
 from dray.client import Informer
 from dray.client.informer import LISTED_AT_ONCE, Handler
 from dray.reconcile.later_turns import LaterTurns
@@ -37,14 +38,14 @@ from dray.scheduling.cause import Cause
 from dray.scheduling.gangs import find_problem
 from dray.scheduling.pod_info import PodInfo, read_pod
 from dray.scheduling.refusal import Refused
-from dray.tracker import Event, Remove, Upsert
+from dray.tracker import Event, GatheredSlices, Remove, Upsert
 
 T = TypeVar("T", bound=Object)
 
 TURN_SECONDS = 0.01
 """After which others get the loop."""
 TAKEN_TOGETHER = LISTED_AT_ONCE
-"""Slices, rules and patches of a start that are taken in with one look at what they come to."""
+"""Rules and patches of a start that are taken in with one look at what they come to."""
 
 
 class Changes:
@@ -63,8 +64,9 @@ class Changes:
         self._watched: list[tuple[Informer[Any], Handler[Any]]] = []
         self._is_told = False
         self._events: list[Event] = []
-        """What happened to devices and is not taken in yet: only before it is told of everything."""
-        self._later = LaterTurns(lambda: self._cluster.is_behind, self._on_behind)
+        """What rules and patches say and is not taken in yet: only before it is told of everything."""
+        self._slices = GatheredSlices(self._cluster.tracker)
+        self._later = LaterTurns(lambda: bool(self._slices) or self._cluster.is_behind, self._go_on)
         self._may_jump = False
         """Whether pods may be tried before their time for what is left of a change."""
         self.selector_work = SelectorWork(state.backlog, state.clock, self._on_selectors, seconds=seconds)
@@ -89,9 +91,12 @@ class Changes:
             self._watched.append((informer, handler))
         for informer, _ in self._sources:
             await informer.synced()
+        while events := self._slices.take():
+            self._take_in(events, may_jump=False)
+            await asyncio.sleep(0)
         self._is_told = True
         if self._events:
-            self._take_devices_in(may_jump=False)
+            self._take_rules_in(may_jump=False)
 
     def stop(self) -> None:
         """Listens no more; others may use the informers."""
@@ -111,8 +116,9 @@ class Changes:
             yield of(POD_GROUPS, PodGroup), self._on_group
         yield of(NODES, Node), self._on_node
         yield of(CLASSES, DeviceClass), self._on_class
-        for kind in (SLICES, RULES, PATCHES):
-            yield of(kind, Object), self._on_devices
+        yield of(SLICES, ResourceSlice), self._on_slice
+        for kind in (RULES, PATCHES):
+            yield of(kind, Object), self._on_rule
         yield self._state.claims, self._on_claim
         yield self._state.pods, self._on_pod
 
@@ -159,14 +165,25 @@ class Changes:
         self.selector_work.look()
         self._later.look()
 
-    def _on_devices(self, old: Any, new: Any) -> None:
+    def _on_slice(self, old: ResourceSlice | None, new: ResourceSlice | None) -> None:
+        """Slices that come in one turn of the loop are taken in together, in the next."""
+        known = new if new is not None else old
+        assert known is not None
+        self._slices.add(Upsert(known) if new is not None else Remove.of(known))
+        self._later.look()
+
+    def _on_rule(self, old: Any, new: Any) -> None:
         self._events.append(Upsert(new) if new is not None else Remove.of(old))
         if self._is_told or len(self._events) >= TAKEN_TOGETHER:
-            self._take_devices_in(may_jump=old is None or new is None)
+            self._take_rules_in(may_jump=old is None or new is None)
 
-    def _take_devices_in(self, *, may_jump: bool) -> None:
-        """Takes in what happened to devices; pods may be tried for it before their time if something came or went."""
+    def _take_rules_in(self, *, may_jump: bool) -> None:
         events, self._events = self._events, []
+        self._take_in(events, may_jump=may_jump)
+        self._later.look()
+
+    def _take_in(self, events: Sequence[Event], *, may_jump: bool) -> None:
+        """Takes in what happened to devices; pods may be tried for it before their time if something came or went."""
         self.begin_turn("")
         if self._cluster.track(*events):
             self._state.changes += 1
@@ -175,10 +192,9 @@ class Changes:
             self._queue.happened(Cause.DEVICES, _has_claims, at_once=may_jump)
         self._may_jump = self._cluster.is_behind and (self._may_jump or may_jump)
         self.selector_work.look()
-        self._later.look()
 
-    def _on_behind(self) -> None:
-        """A rule, patch or class concerns more devices than one turn is long enough for."""
+    def _go_on(self) -> None:
+        """Slices came, or a rule, patch or class concerns more devices than one turn is long enough for."""
         self.begin_turn("")
         if self._cluster.go_on():
             self._state.changes += 1
@@ -186,6 +202,12 @@ class Changes:
             self._queue.happened(Cause.DEVICES, _has_claims, at_once=self._may_jump)
         self._may_jump &= self._cluster.is_behind
         self.selector_work.look()
+        if events := self._slices.take():
+            self._take_in(events, may_jump=any(map(self._comes_or_goes, events)))
+
+    def _comes_or_goes(self, event: Event) -> bool:
+        """Whether a slice is new, or gone."""
+        return isinstance(event, Remove) or self._cluster.tracker.pool_of_slice(event.object.metadata.name) is None
 
     def _on_selectors(self) -> None:
         """Selectors that take long were evaluated, on some devices."""

@@ -5,6 +5,7 @@ immutable pools that `Tracker` hands out and act on the changes that it reports.
 """
 
 from dray.tracker.events import Event, Remove, TrackedObject, Upsert
+from dray.tracker.gathered import GatheredSlices
 from dray.tracker.tracker import Tracker
 from dray.tracker.view import (
     ALL_NODES,
@@ -27,6 +28,7 @@ __all__ = [
     "DeviceId",
     "EffectiveDevice",
     "Event",
+    "GatheredSlices",
     "NodeAccess",
     "PoolView",
     "Problem",

@@ -31,6 +31,10 @@ class PoolTable:
         """A slice that counts."""
         return self._pools[self._key_of_slice[name]].slice(name)
 
+    def key_of(self, name: str) -> PoolKey | None:
+        """The pool of a slice, if it is there."""
+        return self._key_of_slice.get(name)
+
     def keys_of(self, slice_names: Iterable[str]) -> dict[PoolKey, None]:
         """The pools of slices that count, each once, in their order."""
         return dict.fromkeys(map(self._key_of_slice.__getitem__, slice_names))

@@ -71,6 +71,10 @@ class Tracker:
         """One pool, if any slice of it is there."""
         return self._pools.views.get((driver, name))
 
+    def pool_of_slice(self, name: str) -> PoolKey | None:
+        """The pool that a slice is of, whether it counts or not; None if there is none of that name."""
+        return self._pools.key_of(name)
+
     def devices(self) -> Iterator[EffectiveDevice]:
         """All devices, by driver, pool, slice and position, also those of pools that cannot be used now."""
         for _, view in sorted(self._pools.views.items(), key=lambda item: item[0]):

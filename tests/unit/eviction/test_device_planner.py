@@ -15,7 +15,7 @@ from dray.api.references import ObjectName, ObjectRef
 from dray.api.resource import DeviceTaintRule, ResourceClaim
 from dray.api.times import Time
 from dray.eviction import DevicePlanner, preview
-from dray.eviction.claim_causes import SLICES, ClaimCauses
+from dray.eviction.claim_causes import ClaimCauses
 from dray.eviction.rule_condition import plan_condition
 from dray.eviction.settings import Limit
 from dray.tracker import Remove, Tracker, Upsert
@@ -346,7 +346,7 @@ def test_what_is_too_much_is_held_while_the_preview_still_counts_it() -> None:
 def test_slices_are_taken_in_some_at_a_time_and_nobody_leaves_meanwhile() -> None:
     """Everything comes at once when a controller starts. The last slice may be the one that takes the taint away."""
     planner = DevicePlanner()
-    for number in range(3 * SLICES):
+    for number in range(200):
         planner.note(Upsert(typed(device_slice(f"pool-{number}", "gpu-0", pool={"name": f"pool-{number}"}))))
     planner.note(Upsert(typed(device_slice("pool", *(f"gpu-{number}" for number in range(5))))))
     planner.note(Upsert(make_rule()))
