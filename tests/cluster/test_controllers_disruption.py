@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from controller_world import Manifest, World, controller_world, find_kind, manifest, pod, typed
+from dray.api.references import ObjectName
 from dray.api.status import ApiError
+from dray.controllers import disruption
 from dray.eviction.budget_status import plan
 from dray.process.clock import as_time
 from work import Counts, growing_faster, lines_run
@@ -82,6 +84,42 @@ async def test_the_status_follows_the_pods(spec: Manifest, expected: tuple[int, 
         assert stored.status.observed_generation == stored.metadata.generation
         (condition,) = stored.status.conditions
         assert (condition.type, condition.status) == ("DisruptionAllowed", "True" if expected[3] else "False")
+
+
+@pytest.mark.parametrize("most", [100, 0])
+async def test_a_workload_that_changes_concerns_budgets_of_its_pods(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    """Others of the namespace may be thousands. Of a budget with very many workloads any may be meant."""
+    monkeypatch.setattr(disruption, "MOST_WORKLOADS", most)
+    looked: list[str] = []
+    reconcile = disruption.DisruptionController.reconcile
+
+    async def noted(self: disruption.DisruptionController, key: ObjectName) -> float | None:
+        looked.append(key.name)
+        return await reconcile(self, key)
+
+    monkeypatch.setattr(disruption.DisruptionController, "reconcile", noted)
+    more = ("deployment-controller", "replicaset-controller")
+    async with disruption_world(*more) as world:
+        for app in ("web", "other"):
+            labels = {"app": app}
+            template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+            spec = {"replicas": 2, "selector": {"matchLabels": labels}, "template": template}
+            await world.create(manifest("apps/v1", "Deployment", app, spec=spec))
+            spec = {"selector": {"matchLabels": labels}, "maxUnavailable": 1}
+            await world.create(manifest("policy/v1", "PodDisruptionBudget", app, spec=spec))
+        await world.settle(2)
+        looked.clear()
+        patch = {"spec": {"replicas": 5}}
+        await world.admin.patch(find_kind("deployments"), "default", "web", patch)
+        await world.settle(2)
+        assert set(looked) == ({"web"} if most else {"web", "other"})
+        assert (await world.get("poddisruptionbudgets", "web")).status.expected_pods == 5
+        await world.admin.delete(find_kind("poddisruptionbudgets"), "default", "web")
+        await world.settle(2)
+        looked.clear()
+        await world.admin.patch(find_kind("deployments"), "default", "web", {"spec": {"replicas": 1}})
+        await world.settle(2)
+        assert "web" not in looked
 
 
 async def test_evictions_obey_the_budget() -> None:

@@ -48,7 +48,7 @@ class Informer(Generic[T]):
         self._sleep = sleep
         self._objects: dict[_Where, T] = {}
         self._handlers: list[Handler[T]] = []
-        self._indexes: dict[str, tuple[IndexFunction[T], dict[Hashable, dict[_Where, None]]]] = {}
+        self._indexes: dict[str, tuple[IndexFunction[T], dict[Hashable, dict[_Where, T]]]] = {}
         self._synced = asyncio.Event()
         self._revision = ""
         """How far list and watch have told us; what a write answers with may be ahead of it."""
@@ -94,11 +94,11 @@ class Informer(Generic[T]):
 
     def add_index(self, name: str, function: IndexFunction[T]) -> None:
         """Keeps objects by keys that `function` finds in them."""
-        table: dict[Hashable, dict[_Where, None]] = {}
+        table: dict[Hashable, dict[_Where, T]] = {}
         self._indexes[name] = (function, table)
         for place, obj in self._objects.items():
             for key in function(obj):
-                table.setdefault(key, {})[place] = None
+                table.setdefault(key, {})[place] = obj
 
     def get(self, namespace: str, name: str) -> T | None:
         """An object, None if it is not there."""
@@ -117,7 +117,7 @@ class Informer(Generic[T]):
 
     def by_index(self, name: str, key: Hashable) -> list[T]:
         """The objects under a key of an index."""
-        return [self._objects[place] for place in self._indexes[name][1].get(key, ())]
+        return list(self._indexes[name][1].get(key, {}).values())
 
     @property
     def has_synced(self) -> bool:
@@ -274,15 +274,14 @@ class Informer(Generic[T]):
         for function, table in self._indexes.values():
             before = function(old) if old is not None else ()
             after = function(new) if new is not None else ()
-            if before == after:
-                continue
-            for key in before:
+            for key in before if before != after else ():
                 if key not in after and key in table:
                     table[key].pop(place, None)
                     if not table[key]:
                         del table[key]
-            for key in after:
-                table.setdefault(key, {})[place] = None
+            if new is not None:
+                for key in after:
+                    table.setdefault(key, {})[place] = new
 
 
 def put_together(*written: tuple[Informer[Any], Any]) -> None:

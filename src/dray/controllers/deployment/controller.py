@@ -99,6 +99,8 @@ class DeploymentController(QueueController[ObjectName]):
         return adopted
 
     def _old_pods_left(self, deployment: Deployment, sets: Sequence[ReplicaSet]) -> bool:
+        if deployment.spec.strategy.type != "Recreate":
+            return False  # nobody waits for them
         new = replica_sets.find_new(deployment, sets)
         return any(
             not is_finished(pod)
