@@ -18,6 +18,7 @@ from dray.eviction.recent import Departed
 from dray.eviction.settings import EvictionSettings, Limit
 from dray.eviction.stop import PLACE
 from dray.eviction.told_limit import LIMIT_ANNOTATION
+from dray.reconcile import EventRecorder
 from dray.server.local import LocalClient
 from eviction_objects import DRIVER, KEY, ago, device_slice, leaving, rule, run_pod, taint, use_devices
 from local_server import LocalServer, local_server
@@ -199,6 +200,29 @@ async def test_taints_of_drivers_are_confirmed_on_a_slice() -> None:
         ((reason, message),) = await world.events("pool-slice")
         assert reason == "EvictionHeld"
         assert message.endswith("kubectl annotate --overwrite resourceslice pool-slice dray.dev/confirm-evictions=1")
+        await confirm(world, "resourceslices", "pool-slice", "1")
+        await world.settle(5)
+        assert await leaving(world) == {"a", "b"}
+
+
+async def test_nothing_waits_until_holds_and_bad_selectors_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There may be thousands of pools to tell of, and a server that is slow to take it."""
+    unanswered: list[str] = []
+
+    async def hang(_self: EventRecorder, _about: Any, reason: str, _message: str) -> None:
+        unanswered.append(reason)
+        await asyncio.Event().wait()
+
+    async with guarded_world("1") as world:
+        monkeypatch.setattr(EventRecorder, "warning", hang)
+        await use_devices(world, "claim", "gpu-0", pods=("a", "b"))
+        broken = {"selectors": [{"cel": {"expression": f'device.attributes["{DRIVER}"].model == "x"'}}]}
+        await world.create(rule(selector=broken))
+        devices = [{"name": "gpu-0", "taints": [taint()]}, {"name": "gpu-1"}]
+        await world.patch("resourceslices", "pool-slice", {"spec": {"devices": devices}})
+        await world.settle(20)
+        assert {"EvictionHeld", "CELRuntimeError"} <= set(unanswered)
+        assert await leaving(world) == set()
         await confirm(world, "resourceslices", "pool-slice", "1")
         await world.settle(5)
         assert await leaving(world) == {"a", "b"}

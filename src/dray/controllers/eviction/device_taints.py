@@ -88,7 +88,8 @@ class DeviceTaintEvictionController(EvictionController):
 
     async def run(self) -> None:
         """Plans and evicts until cancelled."""
-        await self._run_with(self._status.run(), self._plan_on_change(), self._selector_work.run())
+        telling = (self._status.run(), self._problems.run(), self._held_pools.run())
+        await self._run_with(*telling, self._plan_on_change(), self._selector_work.run())
 
     def _tick(self) -> float:
         return self._clock.now()
@@ -111,9 +112,9 @@ class DeviceTaintEvictionController(EvictionController):
             wait = self._plan_some()
             if self._devices_changed and self.planner.is_current:
                 self._devices_changed = False
-                await self._problems.tell(self.planner.problems)
+                self._problems.note(self.planner.problems)
             if self.planner.is_current and (held := self.planner.take_held_pools()) is not None:
-                await self._held_pools.tell(held)
+                self._held_pools.note(held)
             if self.planner.is_current:
                 await self._wakeup.wait(wait)
             else:
