@@ -28,9 +28,13 @@ STALE_AT_ONCE: Final = 500
 class _Line(Generic[P]):
     """The pods that are due for one taint, in order, with the tick at which each came."""
 
-    __slots__ = ("limiter", "pods", "rate")
+    __slots__ = ("limiter", "number", "pods", "rate", "stamp", "taint")
 
-    def __init__(self) -> None:
+    def __init__(self, taint: TaintKey, number: int) -> None:
+        self.taint = taint
+        self.number = number
+        self.stamp = 0
+        """Of when it was noted last when the line may move."""
         self.pods: deque[tuple[P, float]] = deque()
         self.rate: int | None = 1
         self.limiter = Limiter(1)
@@ -54,6 +58,12 @@ class Evictions(Generic[P]):
         self._causes: dict[P, Causes] = {}
         self._due: list[tuple[float, int, P, TaintKey]] = []
         self._lines: dict[TaintKey, _Line[P]] = {}
+        self._free: list[tuple[float, int, _Line[P]]] = []
+        """When the first of each line may go, or an empty one is forgotten; with the stamp of the line by then."""
+        self._worth: list[tuple[float, int, _Line[P]]] = []
+        """When it is worth to ask for that."""
+        self._ready: list[tuple[float, int, int, _Line[P]]] = []
+        """The lines whose time has come, the fastest first."""
         self._in_line: dict[P, set[TaintKey]] = {}
         self._taken: set[P] = set()
         self._postponed: dict[P, float] = {}
@@ -90,6 +100,7 @@ class Evictions(Generic[P]):
             line = self._lines.get(taint)
             if line is not None and line.rate != cause.rate:
                 line.set_rate(cause.rate, tick)
+                self._note_line(line)
             known = before.get(taint) if before else None
             if pod not in self._taken and (known is None or known.due != cause.due):
                 self._leave_line(pod, taint)
@@ -115,6 +126,7 @@ class Evictions(Generic[P]):
         line = self._lines.get(taken.cause.taint)
         if line is not None:
             line.limiter.give_back()
+            self._note_line(line)
         self._postponed[pod] = until
         for cause in self._causes[pod].values():
             self._wait_for(pod, cause)
@@ -137,17 +149,26 @@ class Evictions(Generic[P]):
         """
         self._line_up(now, tick, limit)
         taken: list[Taken[P]] = []
-        # The fastest limiter serves first, so that a slow taint does not hold back what another wants gone (5055-92).
-        for taint, line in sorted(self._lines.items(), key=lambda item: -_speed(item[1].rate)):
-            taken.extend(self._serve(taint, line, tick, None if limit is None else limit - len(taken)))
-        for taint in [taint for taint, line in self._lines.items() if not line.pods and line.limiter.is_idle(tick)]:
-            del self._lines[taint]
+        while self._free and self._free[0][0] <= tick + ROUNDING:
+            _, stamp, line = heapq.heappop(self._free)
+            if self._is_noted(stamp, line) and not self._forget_idle(line, tick):
+                # The fastest limiter serves first, so that a slow taint does not hold back what another wants gone
+                # (5055-92).
+                heapq.heappush(self._ready, (-_speed(line.rate), line.number, stamp, line))
+        while self._ready and len(taken) != limit:
+            _, _, stamp, line = heapq.heappop(self._ready)
+            if not self._is_noted(stamp, line):
+                continue
+            taken.extend(self._serve(line, tick, None if limit is None else limit - len(taken)))
+            if not self._forget_idle(line, tick):
+                self._note_line(line)
         return taken
 
     def wait(self, now: float, tick: float) -> float | None:
         """After how many seconds `take` may have something; None if nothing is planned."""
-        lines = [line for line in self._lines.values() if line.pods]
-        waits = [max(line.limiter.worth_at(line.pods[0][1], len(line.pods)) - tick, 0.0) for line in lines]
+        while self._worth and not self._is_noted(*self._worth[0][1:]):
+            heapq.heappop(self._worth)
+        waits = [max(at - tick, 0.0) for at, _, _ in self._worth[:1]]
         for _ in range(STALE_AT_ONCE):
             if not self._due or self._is_current(self._due[0]):
                 break
@@ -158,6 +179,7 @@ class Evictions(Generic[P]):
 
     def _line_up(self, now: float, tick: float, limit: int | None) -> None:
         seen = 0
+        longer: dict[TaintKey, _Line[P]] = {}
         while self._due and self._due[0][0] <= now and seen != limit:
             seen += 1
             entry = heapq.heappop(self._due)
@@ -166,10 +188,35 @@ class Evictions(Generic[P]):
             _, _, pod, taint = entry
             line = self._lines.get(taint)
             if line is None:
-                line = self._lines[taint] = _Line()
+                self._count += 1
+                line = self._lines[taint] = _Line(taint, self._count)
                 line.set_rate(self._causes[pod][taint].rate, tick)
             line.pods.append((pod, tick))
             self._in_line.setdefault(pod, set()).add(taint)
+            longer[taint] = line
+        for line in longer.values():
+            self._note_line(line)
+
+    def _note_line(self, line: _Line[P]) -> None:
+        """A line may move at another time than before."""
+        self._count += 1
+        line.stamp = self._count
+        if not line.pods:
+            heapq.heappush(self._free, (line.limiter.idle_at, line.stamp, line))
+            return
+        since = line.pods[0][1]
+        heapq.heappush(self._free, (line.limiter.free_at(since), line.stamp, line))
+        heapq.heappush(self._worth, (line.limiter.worth_at(since, len(line.pods)), line.stamp, line))
+
+    def _forget_idle(self, line: _Line[P], tick: float) -> bool:
+        """Drops a line that a new one would be no different from; whether it did."""
+        is_idle = not line.pods and line.limiter.is_idle(tick)
+        if is_idle:
+            del self._lines[line.taint]
+        return is_idle
+
+    def _is_noted(self, stamp: int, line: _Line[P]) -> bool:
+        return line.stamp == stamp and self._lines.get(line.taint) is line
 
     def _wait_for(self, pod: P, cause: Cause) -> None:
         self._count += 1
@@ -187,7 +234,8 @@ class Evictions(Generic[P]):
         cause = causes.get(taint)
         return cause is not None and self._due_at(pod, cause) == due
 
-    def _serve(self, taint: TaintKey, line: _Line[P], tick: float, limit: int | None) -> list[Taken[P]]:
+    def _serve(self, line: _Line[P], tick: float, limit: int | None) -> list[Taken[P]]:
+        taint = line.taint
         served: list[Taken[P]] = []
         while line.pods and len(served) != limit:
             pod, since = line.pods[0]

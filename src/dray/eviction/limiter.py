@@ -53,6 +53,11 @@ class Limiter:
         """One that was taken did not happen, and another may happen instead."""
         self._empty_at -= self._interval
 
+    @property
+    def idle_at(self) -> float:
+        """When the bucket is empty."""
+        return self._empty_at
+
     def is_idle(self, tick: float) -> bool:
         """Whether the bucket is empty: a new limiter would behave the same."""
         return self._empty_at <= tick

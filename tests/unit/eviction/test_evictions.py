@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dray.eviction import Cause, Evictions, Limiter
+from work import Counts, lines_run
 
 START = 1_000_000.0
 
@@ -305,3 +306,36 @@ def test_what_is_put_off_neither_leaves_early_nor_exceeds_the_rate_when_it_leave
     for first, begin in enumerate(moments):
         for last in range(first, len(moments)):
             assert last - first + 1 <= 10 + rate * (moments[last] - begin) + 1e-3
+
+
+def test_who_has_nothing_to_do_is_not_looked_at() -> None:
+    """Thousands of nodes may have a rate of their own."""
+
+    def work(taints: int) -> Counts:
+        evictions: Evictions[str] = Evictions()
+        for taint in range(taints):
+            for number in range(12):
+                evictions.set(f"p{taint}-{number}", {taint: Cause(taint, START, 1)}, START)
+        assert len(evictions.take(START, START)) == 10 * taints
+        assert evictions.active_limiters == taints
+        assert evictions.wait(START, START) == pytest.approx(1.0)
+        evictions.set("more", {"other": Cause("other", START, 1)}, START)
+
+        def one() -> None:
+            assert [taken.pod for taken in evictions.take(START + 0.5, START + 0.5)] == ["more"]
+            assert evictions.wait(START + 0.5, START + 0.5) == pytest.approx(0.5)
+
+        return lines_run(one)
+
+    work(10)
+    once, often = work(50), work(500)
+    assert max(often.values()) <= max(once.values()) + 5
+
+
+def test_many_that_are_due_are_gone_through_once() -> None:
+    evictions: Evictions[str] = Evictions()
+    for taint in range(200):
+        evictions.set(f"p{taint}", {taint: Cause(taint, START, 1)}, START)
+    counts = lines_run(lambda: [evictions.take(START, START, 10) for _ in range(20)])
+    assert max(counts.values()) <= 3 * 200
+    assert evictions.wait(START, START) is None
