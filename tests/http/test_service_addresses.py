@@ -74,7 +74,7 @@ def test_services_without_an_address(server: LiveServer, namespace: str) -> None
 def test_a_service_has_each_node_port_once(server: LiveServer, namespace: str) -> None:
     """Those that are asked for and those that are chosen: another may be in between."""
     path = f"/api/v1/namespaces/{namespace}/services?dryRun=All"
-    asked = [{"name": f"p{n}", "port": n, **({"nodePort": 30_100 + n} if n % 3 else {})} for n in range(1, 1500)]
+    asked = [{"name": f"p{n}", "port": n, **({"nodePort": 30_100 + n} if n % 3 else {})} for n in range(1, 1300)]
     answer = server.request("POST", path, service("many", type="NodePort", ports=asked))
     assert answer.code == 201, answer.body[:500]
     assert len({port["nodePort"] for port in answer.json["spec"]["ports"]}) == len(asked)
@@ -118,3 +118,36 @@ def test_no_address_is_given_twice(server: LiveServer, namespace: str) -> None:
         specs = list(threads.map(make, range(40)))
     assert len({spec["clusterIP"] for spec in specs}) == 40
     assert len({spec["ports"][0]["nodePort"] for spec in specs}) == 40
+
+
+def test_no_namespace_takes_all_ports_of_nodes(server: LiveServer, namespace: str) -> None:
+    """A namespace has half of them; when all are taken, that is said, with what to do: no failure of the server."""
+    others = f"{namespace}-others"
+    for name in (others, f"{namespace}-late"):
+        assert server.request("POST", "/api/v1/namespaces", {"metadata": {"name": name}}).code == 201
+
+    def many(count: int) -> dict[str, Any]:
+        # SCTP, which no other test has ports of.
+        ports = [{"name": f"p{n}", "port": n, "protocol": "SCTP"} for n in range(1, count + 1)]
+        return service("many", type="NodePort", ports=ports)
+
+    def refusal(where: str, body: dict[str, Any]) -> str:
+        answer = server.request("POST", f"/api/v1/namespaces/{where}/services", body)
+        assert (answer.code, answer.json["reason"]) == (403, "Forbidden")
+        return str(answer.json["message"])
+
+    assert "may have 1384 of the 2768 SCTP ports of nodes, and would have 1385" in refusal(namespace, many(1385))
+    taken = {port["nodePort"] for port in made(server, namespace, many(1384))["ports"]}
+    free = next(port for port in range(30000, 32768) if port not in taken)
+    asked = service("one", type="NodePort", ports=[{"port": 1, "protocol": "SCTP", "nodePort": free}])
+    assert "and would have 1385" in refusal(namespace, asked)
+    path = f"/api/v1/namespaces/{namespace}/services/many"
+    label = {"metadata": {"labels": {"still": "changed"}}}
+    assert server.request("PATCH", path, label, "application/merge-patch+json").code == 200
+    made(server, others, many(1384))
+    full = refusal(f"{namespace}-late", many(1))
+    assert "all 2768 SCTP ports of nodes are taken: have Services without them (type: ClusterIP" in full
+    assert server.request("DELETE", path).code == 200
+    made(server, namespace, many(1384))
+    for name in (namespace, others):
+        assert server.request("DELETE", f"/api/v1/namespaces/{name}/services/many").code == 200

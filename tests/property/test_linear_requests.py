@@ -399,7 +399,7 @@ def _services() -> Iterator[tuple[str, Case]]:
         }
 
     for kind in ("ClusterIP", "NodePort"):
-        yield f"ports-{kind}", Case("POST", f"{CORE}/services", partial(service, type=kind), large=2400)
+        yield f"ports-{kind}", Case("POST", f"{CORE}/services", partial(service, type=kind), large=1300)
 
 
 CASES = dict([*_custom(), *_definitions(), *_reviews(), *_subresources(), *_patches(), *_queries(), *_services()])
