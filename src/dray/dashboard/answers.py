@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import msgspec
@@ -33,6 +35,8 @@ HEADERS: Final = (
     ("Cross-Origin-Resource-Policy", "same-origin"),
     ("Permissions-Policy", "camera=(), geolocation=(), microphone=()"),
 )
+AT_ONCE: Final = 200
+"""Entries of a list that are encoded at a time."""
 NO_STORE: Final = (("Cache-Control", "no-store"),)
 
 
@@ -41,9 +45,44 @@ def encode(value: Any) -> bytes:
     return msgspec.json.encode(value, enc_hook=encode_value)
 
 
+def encode_in_parts(value: Any) -> bytes:
+    """JSON of what may be long, for a thread: of lists some entries at a time, for nobody else gets the interpreter
+    while something is encoded."""
+    return b"".join(_parts(value))
+
+
+def _parts(value: Any) -> Iterator[bytes]:
+    if not isinstance(value, dict):
+        yield encode(value)
+        return
+    separator = b"{"
+    for name, one in value.items():
+        yield separator + encode(name) + b":"
+        separator = b","
+        yield from _parts_of_list(one) if isinstance(one, list) and len(one) > AT_ONCE else _parts(one)
+    yield b"}" if value else b"{}"
+
+
+def _parts_of_list(value: list[Any]) -> Iterator[bytes]:
+    separator = b"["
+    for start in range(0, len(value), AT_ONCE):
+        yield separator + encode(value[start : start + AT_ONCE])[1:-1]
+        separator = b","
+    yield b"]"
+
+
+async def long_document(make: Callable[[], Any]) -> Response:
+    """What `make` gives, made and encoded beside the loop."""
+    return _answer(200, await asyncio.to_thread(lambda: encode_in_parts(make())))
+
+
 def document(value: Any, *, code: int = 200, headers: tuple[tuple[str, str], ...] = ()) -> Response:
     """An answer that is nobody else's, and is not kept."""
-    return Response(code, encode(value), headers=(*HEADERS, *NO_STORE, *headers))
+    return _answer(code, encode(value), headers)
+
+
+def _answer(code: int, body: bytes, headers: tuple[tuple[str, str], ...] = ()) -> Response:
+    return Response(code, body, headers=(*HEADERS, *NO_STORE, *headers))
 
 
 def refusal(code: int, message: str) -> Response:

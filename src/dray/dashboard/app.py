@@ -23,7 +23,7 @@ from dray.api.resource import ResourceClaim
 from dray.api.status import ApiError
 from dray.dashboard import static_files, view_stream
 from dray.dashboard.access import Access
-from dray.dashboard.answers import document, refusal, stream
+from dray.dashboard.answers import document, long_document, refusal, stream
 from dray.dashboard.fleet_stream import open_fleet
 from dray.dashboard.sessions import MOST_STREAMS, Session, Sessions
 from dray.live.documents import NoSuchThing
@@ -214,7 +214,9 @@ class Dashboard:
             return refusal(404, f"there is no view {name!r}; there are {', '.join(view_stream.VIEWS)}")
         viewer = await session.viewer(self._clock)
         if request.query.get("once"):
-            return document(await view_stream.VIEWS[name](viewer, request.query))
+            async with session.turn:
+                seen = await view_stream.VIEWS[name](viewer, request.query)
+                return await long_document(lambda: seen)
         return _streamed(session, view_stream.follow(viewer, name, request.query))
 
     async def _explain(self, session: Session, request: Request) -> Answer:
@@ -233,7 +235,7 @@ class Dashboard:
                     return allocated_picture(found)
                 return claim_picture(claim, snapshot.explain(claim), now)
 
-            return document(await asyncio.to_thread(work))
+            return await long_document(work)
 
     # What is changed
 
@@ -242,7 +244,7 @@ class Dashboard:
         viewer = await session.viewer(self._clock)
         async with session.turn, self._turn:
             seen = await out_of_service.preview(await viewer.snapshot(), session.caller.writer, wish)
-            return document(seen.to_dict())
+            return await long_document(seen.to_dict)
 
     async def _apply(self, session: Session, request: Request) -> Answer:
         wish = _read(request, out_of_service.Wish)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, Final, TypeAlias
 
-from dray.dashboard.answers import encode
+from dray.dashboard.answers import encode_in_parts
 from dray.live import documents
 from dray.live.documents import NoSuchThing, Parameters
 from dray.live.viewer import Viewer
@@ -30,19 +31,28 @@ VIEWS: Final[Mapping[str, Make]] = {
 
 async def follow(viewer: Viewer, name: str, parameters: Parameters) -> AsyncIterator[bytes]:
     """A view as lines of JSON, one whenever it is different; `again` when the viewer's rights have changed."""
-    last = b""
+    last: object = None
     while not viewer.is_outdated:
         version = viewer.version
         began = time.perf_counter()
         try:
-            line = encode({"type": "view", "view": await VIEWS[name](viewer, parameters)}) + b"\n"
+            told = {"type": "view", "view": await VIEWS[name](viewer, parameters)}
         except NoSuchThing as error:
-            line = encode({"type": "gone", "error": str(error)}) + b"\n"
-        if line != last:
-            last = line
+            told = {"type": "gone", "error": str(error)}
+        line, digest = await asyncio.to_thread(_line, told)
+        del told
+        if digest != last:
+            last = digest
             yield line
+        del line
         await asyncio.sleep(max(CALM_SECONDS, SHARE * (time.perf_counter() - began)))
         pause = HUB_SECONDS if name == "hub" else HEARTBEAT_SECONDS
         if not await viewer.changed(version, pause):
             yield b'{"type":"alive"}\n'
     yield b'{"type":"again"}\n'
+
+
+def _line(told: dict[str, Any]) -> tuple[bytes, bytes]:
+    """A line, and what it is known by: it is not kept for as long as nothing changes."""
+    line = encode_in_parts(told) + b"\n"
+    return line, hashlib.sha256(line).digest()

@@ -8,7 +8,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
+
+import msgspec
 
 from dray.api import kinds
 from dray.api.generated.core import Namespace, Node, Pod
@@ -26,8 +28,11 @@ from dray.views.device import Surroundings, device_page
 from dray.what_if.driver_evictions import unconfirmed_pools
 
 MOST_ROWS: Final = 5000
+MOST_BYTES: Final = 8 << 20
+"""Of the rows of one table."""
 TIMELINE: Final = timedelta(hours=1)
 
+Row = TypeVar("Row", waiting.PodRow, waiting.ClaimRow)
 Parameters: TypeAlias = Mapping[str, str]
 
 
@@ -42,15 +47,26 @@ async def claims_and_pods(viewer: Viewer, _parameters: Parameters) -> dict[str, 
 
     def make() -> dict[str, Any]:
         pod_rows, claim_rows = waiting.pod_rows(pods), waiting.claim_rows(claims)
+        shown_pods, shown_claims = first_rows(pod_rows), first_rows(claim_rows)
         return {
-            "pods": pod_rows[:MOST_ROWS],
-            "claims": claim_rows[:MOST_ROWS],
-            "morePods": max(0, len(pod_rows) - MOST_ROWS),
-            "moreClaims": max(0, len(claim_rows) - MOST_ROWS),
+            "pods": shown_pods,
+            "claims": shown_claims,
+            "morePods": len(pod_rows) - len(shown_pods),
+            "moreClaims": len(claim_rows) - len(shown_claims),
             "missing": viewer.missing,
         }
 
     return await asyncio.to_thread(make)
+
+
+def first_rows(rows: list[Row]) -> list[Row]:
+    """As many as one looks at: names may be long, and many."""
+    left = MOST_BYTES
+    for number, row in enumerate(rows[:MOST_ROWS]):
+        left -= len(msgspec.json.encode(row))
+        if left < 0:
+            return rows[:number]
+    return rows[:MOST_ROWS]
 
 
 async def rules(viewer: Viewer, _parameters: Parameters) -> dict[str, Any]:

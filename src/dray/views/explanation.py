@@ -90,9 +90,9 @@ class Picture(Document, frozen=True, kw_only=True):
 
 def pod_picture(explanation: PodExplanation, holding: Iterable[ResourceClaim], now: datetime) -> Picture:
     """Why a pod is where it is, or nowhere; `holding` are the claims that are reserved for it."""
-    unsuitable: dict[str, tuple[str, ...]] = {}
+    unsuitable: dict[str, list[str]] = {}
     for node, why in explanation.unsuitable.items():
-        unsuitable[why] = (*unsuitable.get(why, ()), node)
+        unsuitable.setdefault(why, []).append(node)
     claims = explanation.claims
     return Picture(
         subject=explanation.pod,
@@ -101,7 +101,7 @@ def pod_picture(explanation: PodExplanation, holding: Iterable[ResourceClaim], n
         message=explanation.message,
         notes=explanation.notes,
         preemption=tell_preemption(explanation.preemption) if explanation.preemption is not None else None,
-        unsuitable=unsuitable,
+        unsuitable={why: tuple(nodes) for why, nodes in unsuitable.items()},
         claims=tuple(_claims(claims, now)) if claims is not None else (),
         passed_over=claims.passed_over if claims is not None else {},
         has=tuple(claim_rows(holding)),

@@ -27,6 +27,8 @@ UNTAINT: Final = "untaint"
 NODE: Final = "node"
 
 MOST_ENTRIES: Final = 2000
+MOST_LETTERS: Final = 1024
+"""Of what somebody else wrote: as many as a new event may have, for old ones may have a million."""
 MOST_SAMPLES: Final = 720
 _EVICTING: Final = ("DeviceTaintManagerEviction", "TaintManagerEviction", "Evicted", "Preempted")
 _OF_NODES: Final = ("NodeNotReady", "NodeNotSchedulable", "NodeSchedulable", "RemovingNode")
@@ -148,7 +150,9 @@ def _nodes(nodes: Iterable[Node]) -> Iterator[TimelineEntry]:
         ready = find_condition(node.status.conditions, "Ready")
         if ready is not None and ready.last_transition_time is not None:
             text = "became ready" if ready.status == "True" else f"is not ready: {ready.message or ready.reason}"
-            yield TimelineEntry(time=str(ready.last_transition_time), kind=NODE, subject=node.metadata.name, text=text)
+            yield TimelineEntry(
+                time=str(ready.last_transition_time), kind=NODE, subject=node.metadata.name, text=text[:MOST_LETTERS]
+            )
 
 
 def _events(events: Iterable[Event]) -> Iterator[TimelineEntry]:
@@ -159,7 +163,9 @@ def _events(events: Iterable[Event]) -> Iterator[TimelineEntry]:
             continue
         about = event.involved_object
         subject = f"{about.namespace}/{about.name}" if about.namespace else about.name
-        yield TimelineEntry(time=f"{str(moment)[:19]}Z", kind=kind, subject=subject, text=event.message or event.reason)
+        yield TimelineEntry(
+            time=f"{str(moment)[:19]}Z", kind=kind, subject=subject, text=(event.message or event.reason)[:MOST_LETTERS]
+        )
 
 
 def _devices(claim: ResourceClaim) -> tuple[str, ...]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from typing import Final
 
 from dray.api.conditions import POD_SCHEDULED, find_condition
 from dray.api.generated.core import Pod
@@ -11,6 +12,9 @@ from dray.api.references import full_name
 from dray.api.resource import ResourceClaim
 from dray.api.resource.claim import ClaimState, claim_state
 from dray.views.device import Document
+
+MOST_CLAIMS: Final = 32
+"""Claims of a pod that are named."""
 
 
 class PodRow(Document, frozen=True, kw_only=True):
@@ -59,10 +63,17 @@ def _pod(pod: Pod) -> PodRow:
         priority=pod.spec.priority or 0,
         since=str(pod.metadata.creation_timestamp) if pod.metadata.creation_timestamp else None,
         message=told.message if told is not None and is_told else "",
-        claims=tuple(
-            one.resource_claim_name or one.resource_claim_template_name or one.name for one in pod.spec.resource_claims
-        ),
+        claims=tuple(_some_claims(pod)),
     )
+
+
+def _some_claims(pod: Pod) -> Iterator[str]:
+    """A pod may have thousands: the first, and how many more."""
+    claims = pod.spec.resource_claims
+    for one in claims[:MOST_CLAIMS]:
+        yield one.resource_claim_name or one.resource_claim_template_name or one.name
+    if len(claims) > MOST_CLAIMS:
+        yield f"and {len(claims) - MOST_CLAIMS} more"
 
 
 def _pod_state(pod: Pod) -> str:

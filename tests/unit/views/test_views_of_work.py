@@ -5,9 +5,13 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
+
+import builders
 import dray
 from dray.api.generated.core import Event, Node, Pod
 from dray.api.resource import DeviceTaintRule, ResourceClaim
+from dray.live import documents
 from dray.snapshot import Snapshot
 from dray.views import service, timeline, waiting
 from dray.views.explanation import Picture, claim_picture
@@ -105,6 +109,30 @@ def test_the_timeline_is_read_off_what_is_there_and_what_was_seen() -> None:
     ]
     about = timeline.about_device(entries, "gpu.example.com/node-1/gpu-0", (), (), "")
     assert [entry.kind for entry in about] == ["release", "allocation"]
+
+
+def test_what_others_wrote_into_an_event_is_told_to_some_length() -> None:
+    long = {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": "one", "namespace": "ml"},
+        "involvedObject": {"kind": "Pod", "namespace": "ml", "name": "gone"},
+        "reason": "Evicted",
+        "message": "x" * 1_000_000,
+        "lastTimestamp": "2026-06-01T12:40:00Z",
+    }
+    [entry] = timeline.timeline(timeline.Log(), timeline.Evidence(events=[_event(long)]), "2026-06-01T12:05:00Z")
+    assert len(entry.text) == timeline.MOST_LETTERS
+
+
+def test_a_page_shows_as_many_rows_as_somebody_can_load() -> None:
+    """Rows have names that others chose."""
+    asks = [builders.request(f"r{one}", deviceClassName="x" * 250) for one in range(32)]
+    manifests = [builders.claim(f"c{number}", *asks, namespace="ml") for number in range(1500)]
+    rows = waiting.claim_rows(dray.load(*manifests).objects(ResourceClaim))
+    shown = documents.first_rows(rows)
+    assert 0 < len(shown) < len(rows)
+    assert len(msgspec.json.encode(shown)) <= documents.MOST_BYTES + len(shown) + 1
 
 
 def _event(document: dict[str, Any]) -> Event:
