@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
-import shutil
+from collections.abc import Iterator
 from os import PathLike
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from dray.store.frame import FrameError, decode_entry, decode_revision
 from dray.store.lock import DirectoryLock
 from dray.store.probe import probe
 
+COPIED_AT_ONCE = 1 << 20
 REVISION_LEAP = 1_000_000_000
 """How far a restored store jumps ahead. Clients may have seen later revisions than the backup holds; none of
 those may ever name something else, so the counter passes them all (and every old watch has to list again)."""
@@ -57,8 +59,7 @@ def restore(path: str | PathLike[str], directory: str | PathLike[str]) -> None:
     try:
         if target.exists():
             raise BackupError(f"cannot restore into {lock.directory}: it already holds a database. Move it away.")
-        shutil.copyfile(source, new)
-        new.chmod(0o600)
+        _copy(source, new)
         _leap(source, new)
         lmdb_file.publish(new, target)
     except (OSError, lmdb.Error) as error:
@@ -66,6 +67,32 @@ def restore(path: str | PathLike[str], directory: str | PathLike[str]) -> None:
     finally:
         new.unlink(missing_ok=True)
         lock.release()
+
+
+def _copy(source: Path, new: Path) -> None:
+    """Copy a file into a new one (0600). Holes stay holes: a file of kilobytes may say that it has terabytes."""
+    new.unlink(missing_ok=True)
+    with source.open("rb") as there, open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as here:
+        size = os.fstat(there.fileno()).st_size
+        for start, end in _pieces(there.fileno(), size):
+            here.seek(start)
+            here.write(os.pread(there.fileno(), end - start, start))
+        here.truncate(size)
+
+
+def _pieces(file: int, size: int) -> Iterator[tuple[int, int]]:
+    """Where a file has something, a part at a time."""
+    start = 0
+    while start < size:
+        try:
+            start = os.lseek(file, start, os.SEEK_DATA)
+        except OSError as error:
+            if error.errno == errno.ENXIO:
+                return  # nothing but a hole up to the end
+            raise
+        end = min(os.lseek(file, start, os.SEEK_HOLE), start + COPIED_AT_ONCE)
+        yield start, end
+        start = end
 
 
 def _leap(source: Path, file: Path) -> None:

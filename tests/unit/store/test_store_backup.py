@@ -125,6 +125,19 @@ async def test_refusals_name_the_file_and_leave_nothing_behind(tmp_path: Path) -
     assert sorted(path.name for path in tmp_path.iterdir()) == ["backup", "new", "state"]
 
 
+async def test_holes_of_a_backup_take_no_room_when_it_is_restored(tmp_path: Path) -> None:
+    """A file of kilobytes may say that it is longer than the disk."""
+    file, directory = tmp_path / "backup", tmp_path / "new"
+    store = open_store(tmp_path / "state", decode)
+    await write(store, 0, 10)
+    await store.backup(file)
+    await store.close()
+    with file.open("r+b") as longer:
+        longer.truncate(256 << 20)
+    assert len(await restored_names(file, directory)) == 10
+    assert (directory / "data.mdb").stat().st_blocks * 512 < 32 << 20
+
+
 async def test_a_store_in_memory_says_that_it_has_no_backup(tmp_path: Path) -> None:
     store = LocalStore(MemoryBackend(), decode)
     with pytest.raises(BackupError, match="in memory"):
