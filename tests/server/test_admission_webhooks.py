@@ -120,6 +120,19 @@ async def test_a_patch_of_another_sort_fails_if_it_wants_anything(operations: li
         assert failure.value.code == code
 
 
+async def test_what_the_server_decides_is_not_a_webhooks_to_say() -> None:
+    """It could have everything be born dying, and nobody would ever finish it off."""
+    async with world() as (_, admin, hooks):
+        stamp = "2026-01-01T00:00:00Z"
+        said = {"deletionTimestamp": stamp, "deletionGracePeriodSeconds": 5, "generation": 7, "uid": "x"}
+        hooks.patches["/own"] = [{"op": "add", "path": f"/metadata/{one}", "value": said[one]} for one in said]
+        await admin.create(webhooks("w", {"clientConfig": hooks.client("/own")}, mutating=True))
+        found = (await admin.create(config_map("c"))).metadata
+        assert found.uid != "x"
+        assert (found.deletion_timestamp, found.deletion_grace_period_seconds) == (None, None)
+        assert found.generation != 7
+
+
 async def test_a_stranger_is_not_trusted() -> None:
     async with world() as (_, admin, hooks), webhook_server() as other:
         await admin.create(webhooks("w", {"clientConfig": hooks.client("/allow") | {"caBundle": other.bundle}}))

@@ -48,12 +48,18 @@ def _patched(asked: AdmissionRequest, resource: Resource, change: Change, is_str
         raise errors.internal(str(error)) from None
     before = asked.new.metadata
     check_namespace(changed, before.namespace)
-    kept = {
+    kept: dict[str, Any] = {
         "namespace": before.namespace,
         "uid": before.uid,
         "creation_timestamp": before.creation_timestamp,
         "managed_fields": before.managed_fields,
     }
+    if asked.old is None:  # nothing is born dying; with updates that is looked at as in any other
+        kept |= {
+            "deletion_timestamp": before.deletion_timestamp,
+            "deletion_grace_period_seconds": before.deletion_grace_period_seconds,
+            "generation": before.generation,
+        }
     return asked.with_defaults(with_metadata(changed, **kept))
 
 
