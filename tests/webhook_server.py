@@ -87,6 +87,8 @@ class WebhookServer:
                 response |= {"patchType": "JSONPatch", "patch": "e30="}
             case "/deny-with-reason":
                 response["status"] = {"code": 402, "reason": "PaymentRequired", "message": "pay first"}
+            case "/deny-with-nonsense":
+                response["status"] = {"code": 99999, "reason": "r" * 100_000, "message": "m" * 3_000_000}
             case "/tell":
                 response |= {"warnings": ["watch out"], "auditAnnotations": {"seen": "yes"}}
         if path in self.patches:

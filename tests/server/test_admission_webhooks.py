@@ -58,6 +58,15 @@ async def test_a_webhook_is_asked_and_refuses_in_the_words_of_kubernetes() -> No
         assert (failure.value.code, failure.value.reason) == (402, "PaymentRequired")
 
 
+async def test_a_refusal_that_no_client_could_read_is_told_in_one_that_they_can() -> None:
+    async with world() as (_, admin, hooks):
+        await admin.create(webhooks("w", {"clientConfig": hooks.client("/deny-with-nonsense")}))
+        with pytest.raises(ApiError, match="denied the request: mmm") as failure:
+            await admin.create(config_map("c"))
+        assert failure.value.code == 400
+        assert max(len(failure.value.reason), len(str(failure.value))) < 40_000
+
+
 WRONG = {
     "/close": "failed to call webhook: Post",
     "/redirect": "the webhook answered 307, not 200",

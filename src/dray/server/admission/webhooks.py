@@ -37,6 +37,11 @@ MUTATION: Final = "mutation.webhook.admission.k8s.io"
 MUTATION_FAILED_OPEN: Final = "failed-open.mutation.webhook.admission.k8s.io"
 VALIDATION_FAILED_OPEN: Final = "failed-open.validating.webhook.admission.k8s.io"
 
+ERRORS: Final = range(400, 600)
+"""Of HTTP: clients cannot read an answer with another number in its head."""
+LONGEST_REASON: Final = 32 * 1024
+"""Letters of what a webhook says of a refusal."""
+
 log = logging.getLogger(__name__)
 
 
@@ -199,6 +204,11 @@ class Webhooks:
 def _rejection(hook: Webhook, status: Status | None) -> ApiError:
     status = status or Status()
     denied = f'admission webhook "{hook.name}" denied the request'
+    code = status.code if status.code in ERRORS else 400
     why = status.message or status.reason
-    code = status.code if status.code >= 400 else 400
-    return ApiError(code, status.reason, f"{denied}: {why}" if why else f"{denied} without explanation", status.details)
+    told = f"{denied}: {_cut(why)}" if why else f"{denied} without explanation"
+    return ApiError(code, _cut(status.reason), told, status.details)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST_REASON else f"{text[:LONGEST_REASON]}…"
