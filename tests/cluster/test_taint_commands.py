@@ -267,6 +267,11 @@ def test_a_node_taint_for_a_time_ends_and_others_stay(cluster: TaintCluster) -> 
             1,
             "No device matches (CEL false). Nothing was changed.",
         ),
+        (
+            ("drain", "device", "--cel", 'device.attributes["gpu.example.com"].wheels == 4'),
+            1,
+            "wheels == 4): it fails on 32 devices: selector #0: runtime error: no such key: wheels;",
+        ),
         (("taint", "device", "--node", "node-1", "k"), 2, "no effect"),
         (("taint", "device", "--node", "node-1", "k:NoExecute", "--for", "later"), 2, "--for 'later' is not a time"),
         (("taint", "node", "node-9", "k:NoExecute"), 2, "no node node-9"),

@@ -22,6 +22,7 @@ from dray.snapshot.device_selection import (
     check_key,
     find_devices,
     find_unpublished,
+    tell_nothing,
 )
 from dray.snapshot.objects import current_time
 from dray.snapshot.taint_rules import TaintRequest, as_stored
@@ -49,7 +50,8 @@ def taint(selection: DeviceSelection, text: TaintText, terms: Terms, place: Plac
         snapshot = inputs.load(place.files) if client is None else await live.load_snapshot(client)
         rules = await _plan(client, snapshot, request)
         if not rules:
-            print(f"No device matches ({request.selection}). Nothing was changed.", file=sys.stderr)
+            why = tell_nothing(snapshot, request.selection)
+            print(f"{why[0].upper()}{why[1:]}. Nothing was changed.", file=sys.stderr)
             return output.NO
         now = current_time()
         drains = manner.drain is not None

@@ -21,7 +21,7 @@ from dray.client.http import HttpClient
 from dray.maintenance.confirmation import CannotCancel, cancelling, confirming
 from dray.maintenance.rule_writing import Support, delete_rules, find_support, plan_rules, write_rules
 from dray.snapshot import Snapshot
-from dray.snapshot.device_selection import DeviceSelection, SelectionError, check, find_devices
+from dray.snapshot.device_selection import DeviceSelection, SelectionError, check, find_devices, tell_nothing
 from dray.snapshot.objects import current_time
 from dray.snapshot.taint_rules import TaintRequest, as_stored
 from dray.what_if.drain_preview import tell_broken
@@ -155,7 +155,7 @@ def _look(snapshot: Snapshot, requests: tuple[TaintRequest, ...], support: Suppo
     for request in requests:
         check(snapshot, request.selection)
         if not find_devices(snapshot, request.selection):
-            raise SelectionError(f"no device matches ({request.selection})")
+            raise SelectionError(tell_nothing(snapshot, request.selection))
         planned.append(plan_rules(snapshot, request, support))
     now = current_time()
     rules = [rule for each in planned for rule in each]

@@ -29,7 +29,7 @@ from dray.api.resource import (
 from dray.api.resource.taint import EFFECT_NONE
 from dray.eviction.allocations import devices_of
 from dray.eviction.causes import names_device
-from dray.prose.wording import there_is
+from dray.prose.wording import count, there_is
 from dray.snapshot.snapshot import Snapshot
 from dray.tracker import DeviceId, EffectiveDevice
 
@@ -126,12 +126,24 @@ def _check_names(snapshot: Snapshot, selection: DeviceSelection) -> None:
 
 def find_devices(snapshot: Snapshot, selection: DeviceSelection) -> tuple[EffectiveDevice, ...]:
     """The published devices that are meant now."""
+    found = _with_trial(snapshot, selection).selected_devices(_TRIAL)
+    return tuple(device for device in found if selection.node in ("", device.access.node_name))
+
+
+def tell_nothing(snapshot: Snapshot, selection: DeviceSelection) -> str:
+    """That no device is meant, and which expressions fail on how many devices, with the first error."""
+    failed = [one for one in _with_trial(snapshot, selection).problems() if one.name == _TRIAL]
+    why = "; ".join(f"it fails on {count(one.count, 'device')}: {one.message}" for one in failed)
+    return f"no device matches ({selection}){f': {why}' if why else ''}"
+
+
+def _with_trial(snapshot: Snapshot, selection: DeviceSelection) -> Snapshot:
+    """The snapshot with a rule that selects what is meant, by driver, pool, device, class and CEL, and does nothing."""
     spec = DeviceTaintRuleSpec(device_selector=selection.selector(), taint=DeviceTaint(key=_TRIAL, effect=EFFECT_NONE))
     rule = DeviceTaintRule(
         kind="DeviceTaintRule", api_version="resource.k8s.io/v1", metadata=ObjectMeta(name=_TRIAL), spec=spec
     )
-    found = snapshot.with_typed([rule]).selected_devices(_TRIAL)
-    return tuple(device for device in found if selection.node in ("", device.access.node_name))
+    return snapshot.with_typed([rule])
 
 
 def find_unpublished(snapshot: Snapshot, selection: DeviceSelection) -> tuple[DeviceId, ...]:

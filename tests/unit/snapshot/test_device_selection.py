@@ -20,6 +20,7 @@ from dray.snapshot.device_selection import (
     find_devices,
     find_unpublished,
     resolve,
+    tell_nothing,
 )
 from dray.snapshot.taint_rules import TaintRequest, as_stored, build_rules, carry_rate, rules_of
 from snapshot_objects import DRIVER, claim, device, device_class, held, resource_slice
@@ -55,6 +56,26 @@ def test_who_names_a_device_as_the_taint_does_not_mean_every_device(key: str, me
         check_key(cluster(), DeviceSelection(), key)
     check_key(cluster(), DeviceSelection(node="node-1"), key)
     check_key(cluster(), DeviceSelection(), "maintenance")
+
+
+@pytest.mark.parametrize(
+    ("expressions", "failing"),
+    [
+        (("false",), 0),
+        ((f'device.driver == "{DRIVER}"', f'device.attributes["{DRIVER}"].wheels == 4'), 12),
+        ((f'device.attributes["{DRIVER}"].numa == 7',), 2),
+    ],
+)
+def test_that_no_device_matches_says_on_how_many_the_expression_fails(
+    expressions: tuple[str, ...], failing: int
+) -> None:
+    selection = DeviceSelection(cel=expressions)
+    assert find_devices(cluster(), selection) == ()
+    told = tell_nothing(cluster(), selection)
+    assert told.startswith(f"no device matches ({selection})")
+    assert (
+        f"): it fails on {failing} devices: selector #{len(expressions) - 1}: runtime error: no such key" in told
+    ) == bool(failing)
 
 
 def selectors(selection: DeviceSelection, *, by_names: bool = False) -> list[dict[str, Any]]:
