@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -17,6 +17,14 @@ if TYPE_CHECKING:
 
 MAX_EXPLAINED = 20
 """Refusals that are summed up in the table; `dray explain` tells about the others."""
+
+
+class Answer(NamedTuple):
+    """What became of claims that are allocated together, and why their pods would not keep the devices."""
+
+    claims: list[str]
+    outcome: Outcome
+    notes: list[str]
 
 
 def run(
@@ -67,26 +75,30 @@ def run(
     if format_ is output.TableFormat.TABLE:
         _print_text(results, namespace)
     else:
-        value = {"results": [_to_dict(names, outcome) for names, outcome in results]}
+        value = {"results": [_to_dict(one) for one in results]}
         tables.print_value(value, "Allocation", as_yaml=format_ is output.TableFormat.YAML)
-    raise typer.Exit(_exit_code(outcome for _, outcome in results))
+    raise typer.Exit(_exit_code(one.outcome for one in results))
 
 
-def _together(snapshot: Snapshot, claims: list[str], node: str | None) -> list[tuple[list[str], Outcome]]:
+def _together(snapshot: Snapshot, claims: list[str], node: str | None) -> list[Answer]:
     from dray.snapshot import SnapshotError
+    from dray.snapshot.device_troubles import tell_short_stays
 
     try:
         with inputs.busy("Allocating"):
-            return [(claims, snapshot.allocate(*claims, node=node))]
+            outcome = snapshot.allocate(*claims, node=node)
+            return [Answer(claims, outcome, tell_short_stays(snapshot, outcome))]
     except SnapshotError as error:
         output.fail(f"{error}.")
 
 
-def _one_by_one(snapshot: Snapshot, node: str | None, namespace: str) -> Iterator[tuple[list[str], Outcome]]:
+def _one_by_one(snapshot: Snapshot, node: str | None, namespace: str) -> Iterator[Answer]:
+    from dray.snapshot.device_troubles import tell_short_stays
+
     pending = [name for name in snapshot.pending() if not namespace or name.startswith(f"{namespace}/")]
     for name in inputs.track(pending, "Allocating"):
         outcome = snapshot.allocate(name, node=node)
-        yield [name], outcome
+        yield Answer([name], outcome, tell_short_stays(snapshot, outcome))
         if outcome.status == "allocated":
             snapshot = snapshot.with_allocations(outcome)
 
@@ -98,22 +110,23 @@ def _exit_code(outcomes: Iterator[Outcome]) -> int:
     return output.NO if "unsatisfiable" in statuses else output.YES
 
 
-def _to_dict(names: list[str], outcome: Outcome) -> dict[str, Any]:
+def _to_dict(answer: Answer) -> dict[str, Any]:
+    names, outcome, notes = answer
     value: dict[str, Any] = {"claims": names, "status": outcome.status}
     if outcome.status == "allocated":
-        return {**value, "node": outcome.node, "allocations": outcome.allocations}
+        return {**value, "node": outcome.node, "allocations": outcome.allocations, "notes": notes}
     return {**value, "message": _why(outcome)}
 
 
-def _print_text(results: list[tuple[list[str], Outcome]], namespace: str) -> None:
+def _print_text(results: list[Answer], namespace: str) -> None:
     if not results:
         print(f"No claim is pending{f' in namespace {namespace}' if namespace else ''}.")
         return
     if len(results) == 1:
-        _print_one(*results[0])
+        _print_one(results[0])
         return
     rows, explained = [], 0
-    for names, outcome in results:
+    for names, outcome, _ in results:
         if outcome.status == "allocated":
             rows.append((names[0], outcome.node or "–", _devices(outcome, names[0])))
             continue
@@ -121,15 +134,22 @@ def _print_text(results: list[tuple[list[str], Outcome]], namespace: str) -> Non
         why = _why(outcome) if explained <= MAX_EXPLAINED else outcome.message
         rows.append((names[0], "–", f"{'error' if outcome.status == 'error' else 'does not fit'}: {why}"))
     tables.print_table(("claim", "node", "devices"), rows)
-    fitting = sum(outcome.status == "allocated" for _, outcome in results)
-    print(f"{fitting} of {count(len(results), 'claim')} fit.")
+    fitting = sum(outcome.status == "allocated" for _, outcome, _ in results)
+    print(
+        "\n".join(
+            [f"{fitting} of {count(len(results), 'claim')} fit.", *(note for one in results for note in one.notes)]
+        )
+    )
 
 
-def _print_one(names: list[str], outcome: Outcome) -> None:
+def _print_one(answer: Answer) -> None:
+    names, outcome, notes = answer
     if outcome.status == "allocated":
         for name in names:
             where = f" on {outcome.node}" if outcome.node else ""
             print(f"{name} fits{where}: {_devices(outcome, name)}")
+        for note in notes:
+            print(note)
         return
     verdict = "cannot be judged" if outcome.status == "error" else "do not fit" if len(names) > 1 else "does not fit"
     print(f"{', '.join(names)} {verdict}: {_why(outcome)}")

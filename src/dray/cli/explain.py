@@ -5,7 +5,6 @@ With files, of the cluster in them; without, of the running one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -53,6 +52,7 @@ def explain_claim(
     read or judged.
     """
     from dray.snapshot import SnapshotError
+    from dray.snapshot.device_troubles import tell_short_stays
 
     name = names.read(name, namespace, "claim")
     moment = inputs.read_time(now)
@@ -64,12 +64,13 @@ def explain_claim(
             raise typer.Exit(output.YES)
         with inputs.busy("Explaining"):
             explanation = snapshot.explain(name, nodes=[node] if node else None)
+            notes = tell_short_stays(snapshot, snapshot.allocate(name, node=node)) if _fits(explanation) else []
     except SnapshotError as error:
         output.fail(f"{error}.")
     if format_ is output.Format.JSON:
-        output.print_json(explanation.to_dict(), "ClaimExplanation")
+        output.print_json({**explanation.to_dict(), "notes": notes}, "ClaimExplanation")
     else:
-        print(explanation.text(now=moment, width=tables.width()))
+        print("\n".join([explanation.text(now=moment, width=tables.width()), *notes]))
         if node is None and not _fits(explanation) and len(snapshot.nodes()) > 1:
             print(MORE)
     raise typer.Exit(_exit_code(explanation))
@@ -200,6 +201,7 @@ def _load_fleet(kubeconfig: Path | None, context: str) -> Snapshot:
 
 def _show_allocated(snapshot: Snapshot, claim: ResourceClaim, format_: output.Format) -> None:
     from dray.api import codec
+    from dray.snapshot.device_troubles import tell_troubles
 
     if format_ is output.Format.JSON:
         output.print_json(codec.to_builtins(claim.status), "ClaimStatus")
@@ -213,37 +215,10 @@ def _show_allocated(snapshot: Snapshot, claim: ResourceClaim, format_: output.Fo
     for request, _, alternative in (one.partition("/") for one in chosen):
         print(f"Of the alternatives of request {request} it has {alternative}.")
     print(f"Reserved for {users}." if users else "Nobody uses it.")
-    for told in _what_is_with_devices(snapshot, claim):
+    for told in tell_troubles(snapshot, claim):
         print(told)
     if claim.metadata.deletion_timestamp is not None:
         print(f"It is being deleted, and goes once {'nobody uses it' if users else 'it is released'}.")
-
-
-def _what_is_with_devices(snapshot: Snapshot, claim: ResourceClaim) -> Iterator[str]:
-    """Devices that nobody publishes any more, and taints that the claim does not tolerate for good."""
-    from dray.api.resource.toleration import is_tolerated, tolerates, toleration_seconds
-    from dray.api.taints import taint_text
-    from dray.eviction.causes import tolerations_of
-    from dray.tracker import DeviceId
-
-    published = {device.id: device for device in snapshot.devices()}
-    allocation = claim.status.allocation
-    for result in allocation.devices.results if allocation is not None and published else ():
-        name = f"{result.pool}/{result.device}"
-        device = published.get(DeviceId(result.driver, result.pool, result.device))
-        if device is None:
-            yield f"{name} is in no slice any more: its driver has taken it away."
-            continue
-        tolerations = tolerations_of(claim, result)
-        for tracked in device.taints:
-            source = f"rule {tracked.rule}" if tracked.rule else "its driver"
-            told = f"{name} is tainted {taint_text(tracked.taint)} by {source}"
-            matching = [toleration_seconds(one) for one in tolerations if tolerates(one, tracked.taint)]
-            ends = [seconds for seconds in matching if seconds is not None]
-            if not is_tolerated(tolerations, tracked.taint):
-                yield f"{told}, which the claim does not tolerate."
-            elif ends:
-                yield f"{told}, which the claim tolerates for {min(ends)} s."
 
 
 def _fits(explanation: ClaimExplanation) -> bool:

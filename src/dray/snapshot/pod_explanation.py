@@ -17,6 +17,7 @@ from dray.api.resource import ResourceClaim
 from dray.prose.remedies import tell_joint_release
 from dray.prose.tables import lay_out, wrap
 from dray.prose.wording import names, rest
+from dray.scheduling.decide import Chosen
 from dray.scheduling.judgeable import cannot_judge
 from dray.scheduling.pod_info import PodInfo
 from dray.scheduling.reasons import NodeReason
@@ -25,6 +26,7 @@ from dray.scheduling.rehearsal import Rehearsal
 from dray.scheduling.text import tell, tell_pod, tell_preemption
 from dray.scheduling.volumes import SELECTED_NODE, PodVolumes, Volumes
 from dray.snapshot.advice import Advice
+from dray.snapshot.device_troubles import tell_troubles
 from dray.snapshot.explanation import ClaimExplanation
 from dray.snapshot.pending_pods import pending_pods
 from dray.snapshot.snapshot import Snapshot, find
@@ -143,9 +145,22 @@ def explain_pod(snapshot: Snapshot, name: str, *, nodes: list[str] | None = None
         else:
             made = tuple(_volumes_in_the_making(info, rehearsal.cluster.volumes))
             told = PodExplanation(key, "fits", answer.node, notes=made)
+            has = [rehearsal.cluster.find_claim(*name) for name in info.claims]
     if isinstance(answer, Refused):
         told = _with_advice(told, snapshot, expected, [str(claim) for claim in info.claims])
+    else:
+        told = msgspec.structs.replace(told, notes=(*told.notes, *_device_troubles(snapshot, has, answer)))
     return msgspec.structs.replace(told, notes=(*told.notes, *_unlooked(snapshot, key)))
+
+
+def _device_troubles(snapshot: Snapshot, claims: Iterable[ResourceClaim | None], chosen: Chosen) -> Iterator[str]:
+    """Why the pod would not keep the devices that its claims have, or would get."""
+    for claim in claims:
+        if claim is not None and claim.status.allocation is not None:
+            yield from tell_troubles(snapshot, claim)
+    for claim, allocation in chosen.allocations.values():
+        status = msgspec.structs.replace(claim.status, allocation=allocation)
+        yield from tell_troubles(snapshot, msgspec.structs.replace(claim, status=status))
 
 
 def _volumes_in_the_making(pod: PodInfo, volumes: Volumes) -> Iterator[str]:
