@@ -9,10 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import jsonschema_rs
+import msgspec
 import pytest
 import yaml
 
 from dray.cli.shapes import schema
+from dray.what_if.plan import Plan
 from dray_process import DrayProcess
 from patience import eventually
 from taint_cluster import TaintCluster, taint_cluster
@@ -58,7 +60,8 @@ def test_a_plan_is_applied_only_while_it_does_what_was_reviewed(cluster: TaintCl
     done = cluster.dray("apply", file)
     assert done.exit_code == 0, done.stderr
     assert "✔ 2 of 2 evicted" in done.stdout
-    Path(file).write_text(json.dumps({**plan, "cluster": "elsewhere"}))
+    elsewhere = msgspec.convert({**plan, "cluster": "elsewhere"}, Plan).sealed()
+    Path(file).write_bytes(msgspec.json.encode(elsewhere))
     other = cluster.dray("apply", file)
     assert (other.exit_code, cluster.rules()) == (2, [])
     assert "was planned on another cluster" in other.stderr

@@ -287,6 +287,6 @@ def _write(file: Path, plan: Plan) -> None:
     import msgspec
 
     try:
-        file.write_bytes(msgspec.json.format(msgspec.json.encode(plan), indent=1) + b"\n")
+        file.write_bytes(msgspec.json.format(msgspec.json.encode(plan.sealed()), indent=1) + b"\n")
     except OSError as error:
         output.fail(f"cannot write {file}: {(error.strerror or str(error)).lower()}.")

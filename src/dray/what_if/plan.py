@@ -9,10 +9,12 @@ while people read.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 API_VERSION: Final = "dray.dev/v1"
 KIND: Final = "Plan"
@@ -27,6 +29,7 @@ _PASSING: Final = frozenset(
         "timeAdded",
         "fitsOn",
         "alsoOn",
+        "leftAlone",
         "notes",
         "whyNot",
         "dryRun",
@@ -57,6 +60,13 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     effect: dict[str, Any]
     summary: str
     """For people: what the preview said."""
+    digest: str = ""
+    """Of all the rest, as it was written: what was reviewed is what is done."""
+
+    def sealed(self) -> Plan:
+        """The same with its digest."""
+        written = msgspec.json.encode(replace(self, digest=""), order="deterministic")
+        return replace(self, digest=hashlib.sha256(written).hexdigest()[:20])
 
 
 def read_plan(data: bytes) -> Plan:
@@ -67,6 +77,8 @@ def read_plan(data: bytes) -> Plan:
         raise PlanError(f"is no plan ({error}). Make one with: dray plan COMMAND… -o FILE") from None
     if (plan.api_version, plan.kind) != (API_VERSION, KIND):
         raise PlanError(f"is {plan.api_version} {plan.kind}, not {API_VERSION} {KIND}")
+    if plan != plan.sealed():
+        raise PlanError("was changed after it was planned, so that nobody saw what it does now. Plan it again")
     return plan
 
 

@@ -57,11 +57,24 @@ def test_a_list_that_is_left_out_is_empty() -> None:
 
 
 def test_a_plan_is_read_as_it_was_written_and_other_files_are_refused() -> None:
-    plan = Plan(made="2026-06-01T12:00:00Z", command=("drain", "node", "a"), effect={"x": 1}, summary="s")
+    plan = Plan(made="2026-06-01T12:00:00Z", command=("drain", "node", "a"), effect={"x": 1}, summary="s").sealed()
     assert read_plan(msgspec.json.encode(plan)) == plan
     for data in (b"", b"{}", b'{"kind":"Plan"}', b"[]", msgspec.json.encode(plan).replace(b"dray.dev/v1", b"v2")):
         with pytest.raises(PlanError, match="is "):
             read_plan(data)
+
+
+@pytest.mark.parametrize(
+    ("written", "changed"), [(b'"5"', b'"50"'), (b'"node-1"', b'"node-2"'), (b'"5 a second"', b'"1 a second"')]
+)
+def test_a_plan_that_was_changed_since_is_refused(written: bytes, changed: bytes) -> None:
+    """Its pace, for one, is no part of the effect that is compared."""
+    command = ("taint", "node", "node-1", "k:NoExecute", "--evictions-per-second", "5")
+    plan = Plan(made="2026-06-01T12:00:00Z", command=command, effect={}, summary="5 a second").sealed()
+    data = msgspec.json.format(msgspec.json.encode(plan), indent=1)
+    assert read_plan(data) == plan
+    with pytest.raises(PlanError, match="was changed after it was planned"):
+        read_plan(data.replace(written, changed))
 
 
 def test_a_budget_matters_as_far_as_it_is_needed() -> None:
