@@ -128,7 +128,7 @@ def test_names_can_be_hashed_and_it_replays_all_the_same(cluster: dray.testing.C
 def test_what_cannot_be_recorded_is_said(tmp_path: Path) -> None:
     (tmp_path / "there").write_text("mine")
     for words, why in (
-        (("record", str(tmp_path / "x"), "--for", "soon"), "'soon' is no duration"),
+        (("record", str(tmp_path / "x"), "--for", "soon"), "--for 'soon' is not a time from"),
         (("record", str(tmp_path / "x"), "--kubeconfig", str(tmp_path / "none")), "cannot read"),
     ):
         done = run_here(*words)

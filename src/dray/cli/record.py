@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dray.cli import component, live, names, output
+from dray.cli.taint_options import read_duration
 from dray.prose.wording import count
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ def run(
     context: component.Context = "",
     _all_namespaces: names.AlwaysAll = False,
     duration: Annotated[
-        str, typer.Option("--for", metavar="DURATION", help="How long, such as 10m or 24h; until Ctrl-C unless given.")
+        str, typer.Option("--for", metavar="DURATION", help="How long, such as 10m or 2d; until Ctrl-C unless given.")
     ] = "",
     hash_names: Annotated[
         bool, typer.Option("--hash-names", help="Write hashes instead of names and of the values of labels.")
@@ -38,12 +39,8 @@ def run(
 
     Exit code 0: the file is whole; 2: the cluster cannot be read, or the file not written.
     """
-    from dray.api.durations import parse_duration
-
-    try:
-        seconds = parse_duration(duration) if duration else None
-    except ValueError as error:
-        output.fail(f"--for: {error}")
+    length = read_duration(duration, "--for")
+    seconds = None if length is None else length.total_seconds()
 
     async def work(client: HttpClient) -> None:
         await _record(client, file, seconds, hash_names=hash_names)

@@ -25,7 +25,8 @@ NODE_EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 CLUSTER_EFFECTS: Final = ("NoSelect", "PreferNoSelect", "NoSelectIfNew")
 GOES_ON: Final = "The eviction goes on; to stop it"
 
-_DURATION: Final = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?", re.ASCII)
+_DURATION: Final = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?(?:(\d+)ms)?", re.ASCII)
+_UNITS: Final = ("days", "hours", "minutes", "seconds", "milliseconds")
 _LONGEST: Final = timedelta(days=3650)
 _MAX_RATE: Final = 999_999_999
 
@@ -188,8 +189,8 @@ def read_duration(text: str, option: str) -> timedelta | None:
     if not text:
         return None
     found = _DURATION.fullmatch(text)
-    days, hours, minutes, seconds = (int((part or "0")[:9]) for part in (found.groups() if found else ("", "", "", "")))
-    length = timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
+    parts = [int((part or "0")[:9]) for part in (found.groups() if found else ("",) * len(_UNITS))]
+    length = timedelta(**dict(zip(_UNITS, parts, strict=True)))
     if not timedelta(0) < length <= _LONGEST:
         wrong = f"{option} {text[:40]!r} is not a time from 1s to {_LONGEST.days}d"
         output.fail(f"{wrong}. Write it as 2h, 90m, 1d12h or 30s.")

@@ -82,7 +82,9 @@ def test_times_come_back(seconds: int) -> None:
     assert read_duration(f"{seconds}s", "--for") == timedelta(seconds=seconds)
 
 
-@pytest.mark.parametrize(("text", "hours"), [("2h", 2), ("90m", 1.5), ("1d12h", 36), ("1d1h30m", 25.5)])
+@pytest.mark.parametrize(
+    ("text", "hours"), [("2h", 2), ("90m", 1.5), ("1d12h", 36), ("1d1h30m", 25.5), ("3600000ms", 1)]
+)
 def test_times(text: str, hours: float) -> None:
     assert read_duration(text, "--for") == timedelta(hours=hours)
 
