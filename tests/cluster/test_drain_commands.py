@@ -193,6 +193,18 @@ def test_a_drain_is_paused_and_goes_on(cluster: TaintCluster) -> None:
     assert cluster.dray("drain", "resume", "node", "node-3").exit_code == 0
 
 
+def test_a_pause_ends_with_its_drain(cluster: TaintCluster) -> None:
+    """One that nobody sees would stop the next drain."""
+    refused = cluster.dray("drain", "pause", "node", "node-3")
+    assert refused.exit_code == 2
+    assert "node node-3 is not drained, so nothing is paused. Begin with: dray drain node node-3" in refused.stderr
+    assert cluster.dray("drain", "node", "node-3").exit_code == 0
+    assert cluster.dray("drain", "pause", "node", "node-3").exit_code == 0
+    assert cluster.dray("untaint", "node", "node-3").exit_code == 0
+    left = cluster.get("v1/nodes/node-3")["metadata"].get("annotations", {})
+    assert not [name for name in left if name.startswith("dray.dev/drain")]
+
+
 def test_a_node_says_that_it_is_drained_who_leaves_it_and_what_they_wait_for(cluster: TaintCluster) -> None:
     cluster.run_pods("api", 2, "node-1")
     protect(cluster, "api", 2)
@@ -227,6 +239,7 @@ def test_a_drain_of_a_node_leaves_the_pods_of_daemon_sets_where_they_are(cluster
     assert done.exit_code == 0, done.stderr
     assert f"Note: default/{driver} stays: pods of DaemonSets and static pods belong to their node." in done.stdout
     assert "✔ 1 of 1 evicted" in done.stdout
+    assert "Node is idle, but for 1 DaemonSet or static pod. Put back with" in done.stdout
     assert cluster.pods("driver") == [driver]
     cluster.delete("apps/v1/namespaces/default/daemonsets/driver")
 

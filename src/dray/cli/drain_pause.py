@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dray.api.generated.core import Node
 from dray.api.kinds import NODES, RULES
 from dray.cli import live, output
 from dray.cli.taint_options import Place
-from dray.eviction.drain import PAUSED_ANNOTATION, is_paused
+from dray.eviction.drain import PAUSED_ANNOTATION, is_drained, is_paused
 
 if TYPE_CHECKING:
     from dray.client.http import HttpClient
@@ -24,6 +25,8 @@ def set_paused(target: str, place: Place, *, is_so: bool) -> None:
 
     async def work(client: HttpClient) -> bool:
         found = await client.get(kind, "", name)
+        if is_so and isinstance(found, Node) and not is_drained(found):
+            output.fail(f"node {name} is not drained, so nothing is paused. Begin with: dray drain node {name}")
         if is_paused(found.metadata.annotations) == is_so:
             return False
         said = "true" if is_so else None
@@ -32,6 +35,6 @@ def set_paused(target: str, place: Place, *, is_so: bool) -> None:
 
     is_new = live.call(work, "drain", kubeconfig=place.kubeconfig, context=place.context)
     if is_so:
-        print(f"Drains of {target} stand still, also one that begins later; go on with: dray drain resume {target}")
+        print(f"Drains of {target} stand still; go on with: dray drain resume {target}")
     else:
         print(f"Drains of {target} go on." if is_new else f"Drains of {target} were not paused.")

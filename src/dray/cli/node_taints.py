@@ -24,7 +24,7 @@ from dray.cli import inputs, live, output, tables
 from dray.cli.taint_options import Manner, Place, TaintText, Terms, confirm_many, mark
 from dray.client.calls import patch_as_it_is
 from dray.eviction.confirmations import CONFIRM_ANNOTATION, confirmations_without
-from dray.eviction.drain import DRAIN_ANNOTATION, drained_without
+from dray.eviction.drain import DRAIN_ANNOTATION, undraining
 from dray.prose.wording import count, ends, names, there_is
 from dray.snapshot.objects import current_time
 from dray.what_if.drain_preview import paced, tell_broken
@@ -198,7 +198,7 @@ def _with(node: Node, wanted: Sequence[Taint], terms: Terms, ration: Ration | No
         TAINTS_EXPIRE_AT: write_entries(ends),
         EVICTIONS_PER_SECOND: write_entries(rations),
         CONFIRM_ANNOTATION: confirmations_without(node.metadata.annotations, new),
-        DRAIN_ANNOTATION: _drained_by(node, added, is_so=manner.drain is not None),
+        **_drained_by(node, added, is_so=manner.drain is not None),
     }
     return WantedTaints((*without(node.spec.taints, replaced), *wanted), told)
 
@@ -209,15 +209,16 @@ def _without(node: Node, removed: Collection[TaintName]) -> WantedTaints:
         TAINTS_EXPIRE_AT: write_entries(_ends(node, removed)),
         EVICTIONS_PER_SECOND: rations_without(has, removed, left),
         CONFIRM_ANNOTATION: confirmations_without(has, [name.key for name in removed]),
-        DRAIN_ANNOTATION: _drained_by(node, removed, is_so=False),
+        **_drained_by(node, removed, is_so=False),
     }
     return WantedTaints(left, told)
 
 
-def _drained_by(node: Node, names: Collection[TaintName], *, is_so: bool) -> str | None:
-    """The annotation that says with which taints the node is drained: with these, too, or (not so) no longer."""
-    left = drained_without(node.metadata.annotations, names)
-    return ",".join([*left, *(map(str, sorted(names)) if is_so else ())]) or None
+def _drained_by(node: Node, names: Collection[TaintName], *, is_so: bool) -> dict[str, str | None]:
+    """The annotations that say with which taints the node is drained: with these, too, or (not so) no longer."""
+    told = undraining(node.metadata.annotations, names)
+    left = told[DRAIN_ANNOTATION]
+    return {DRAIN_ANNOTATION: ",".join([*([left] if left else ()), *map(str, sorted(names))])} if is_so else told
 
 
 def _ends(node: Node, removed: Collection[TaintName]) -> dict[TaintName, Time]:
@@ -269,7 +270,7 @@ async def _wait(
         manner.say(f"{count(standing.total - standing.gone, 'pod')} still there. {ending.goes_on}: {undo}")
     elif manner.until_idle:
         what = "Node is" if len(tainted) == 1 else f"{len(tainted)} nodes are"
-        stay = ending.tell_rest(len(preview.protected))
+        stay = ending.tell_rest(len(preview.protected), len(preview.left_alone))
         manner.say(f"{what} idle{stay}. Put back with: {undo}")
     else:
         manner.say(f"Put back with: {undo}")

@@ -69,12 +69,13 @@ class Ending(msgspec.Struct, frozen=True):
         changed = self.standing.untainted or self.standing.staying
         return output.YES if self.is_done and not changed else output.NO
 
-    def tell_rest(self, protected: int) -> str:
+    def tell_rest(self, protected: int, left_alone: int = 0) -> str:
         """Who is still on what is idle; those on nodes that have lost the taint are on none of these."""
         staying = 0 if self.standing.untainted else self.standing.staying
         stay = f"{count(staying, 'pod')} that {'stays' if staying == 1 else 'stay'}" if staying else ""
         tolerate = f"{count(protected, 'pod')} with a toleration" if protected else ""
-        told = " and ".join(filter(None, (tolerate, stay)))
+        belong = f"{count(left_alone, 'DaemonSet or static pod')}" if left_alone else ""
+        told = " and ".join(filter(None, (tolerate, belong, stay)))
         return f", but for {told}" if told else ""
 
     def to_dict(self) -> dict[str, Any]:

@@ -101,10 +101,13 @@ def drain_taints(node: Node) -> list[Taint]:
     return [taint for taint in node.spec.taints if str(TaintName.of(taint)) in told]
 
 
-def drained_without(annotations: Mapping[str, str], removed: Collection[TaintName]) -> list[str]:
-    """The taints that the annotation of a node says it is drained with, without those that are removed."""
+def undraining(annotations: Mapping[str, str], removed: Collection[TaintName]) -> dict[str, str | None]:
+    """The annotations of a node that are other ones without some taints, None for what goes away: what says with which
+    taints it is drained, and with the last of these a pause, which would stop the next drain."""
     told = annotations.get(DRAIN_ANNOTATION, "").split(",")
-    return [one for one in told if one and one not in map(str, removed)]
+    left = [one for one in told if one and one not in map(str, removed)]
+    ended: dict[str, str | None] = {PAUSED_ANNOTATION: None} if not left and PAUSED_ANNOTATION in annotations else {}
+    return {DRAIN_ANNOTATION: ",".join(left) or None, **ended}
 
 
 class DrainTerms(msgspec.Struct, frozen=True, kw_only=True):

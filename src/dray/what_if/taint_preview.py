@@ -63,6 +63,8 @@ class TaintPreview(Report, frozen=True, kw_only=True):
     """How many pods leave each."""
     protected: tuple[str, ...] = ()
     """Pods that stay because they tolerate it."""
+    left_alone: tuple[str, ...] = ()
+    """Pods that stay because a drain leaves those that belong to their node."""
     finished: str | None = None
     may_wait: bool = False
     """Whether budgets or missing replacements may make pods leave later than is expected here."""
@@ -147,15 +149,16 @@ def preview_nodes(
     told_pods = _tell_pods(snapshot.with_typed(changed), leaving, now)
     evicts = any(taint.effect == EFFECT_NO_EXECUTE for taint in taints)
     rates = {ration.rate} if ration is not None and evicts else set()
-    left_alone = _tell_left_alone(pod for pod in there if pod not in pods)
+    left_alone = sorted(str(ObjectRef.of(pod)) for pod in there if pod not in pods and can_be_evicted(pod))
     return replace(
         told_pods,
-        notes=(*told_pods.notes, *left_alone, *_tell_rate(rates, len(leaving))),
+        notes=(*told_pods.notes, *_tell_left_alone(left_alone), *_tell_rate(rates, len(leaving))),
         taints=told,
         nodes=names,
         guard=preview_guard(snapshot, len(leaving), [f"node/{name}" for name in names], nodes=True, now=now),
         evicts=evicts,
         protected=tuple(sorted(map(str, stay))),
+        left_alone=tuple(left_alone),
     )
 
 
@@ -166,11 +169,10 @@ def _tell_rate(rates: Iterable[int], leaving: int) -> Iterator[str]:
             yield f"{BURST} pods leave at once, then {rate} a second"
 
 
-def _tell_left_alone(pods: Iterable[Pod]) -> Iterator[str]:
-    left = sorted(str(ObjectRef.of(pod)) for pod in pods if can_be_evicted(pod))
-    if left:
-        verb = "stays" if len(left) == 1 else "stay"
-        yield f"{wording.names(left, 5)} {verb}: pods of DaemonSets and static pods belong to their node"
+def _tell_left_alone(pods: Sequence[str]) -> Iterator[str]:
+    if pods:
+        verb = "stays" if len(pods) == 1 else "stay"
+        yield f"{wording.names(pods, 5)} {verb}: pods of DaemonSets and static pods belong to their node"
 
 
 def _tell_pods(after: Snapshot, leaving: Mapping[ObjectRef, Eviction], now: datetime) -> TaintPreview:

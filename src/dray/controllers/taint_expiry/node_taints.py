@@ -11,7 +11,7 @@ from dray.api.resource.rule_annotations import EVICTIONS_PER_SECOND
 from dray.api.taints import TaintName, without
 from dray.api.times import Time
 from dray.eviction.confirmations import CONFIRM_ANNOTATION, confirmations_without
-from dray.eviction.drain import DRAIN_ANNOTATION, drained_without
+from dray.eviction.drain import undraining
 
 
 class ExpiryPlan(NamedTuple):
@@ -34,7 +34,7 @@ def plan(node: Node, now: Time) -> ExpiryPlan:
     told = {TAINTS_EXPIRE_AT: write_entries(left)}
     if removed:
         told[EVICTIONS_PER_SECOND] = rations_without(has, removed, taints)
-        told[DRAIN_ANNOTATION] = ",".join(drained_without(has, removed)) or None
+        told |= undraining(has, removed)
         told[CONFIRM_ANNOTATION] = confirmations_without(has, [name.key for name in removed])
     changed = {key: text for key, text in told.items() if text != has.get(key)}
     return ExpiryPlan(taints, changed, removed, min(left.values(), default=None))
