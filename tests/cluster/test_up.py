@@ -13,6 +13,10 @@ from pathlib import Path
 import pytest
 
 from commands import run_here
+from dray.all_in_one import Cluster, ClusterSettings
+from dray.cli.up import announce_components
+from dray.server.instance import ServerSettings
+from dray.simulation import load_profile
 from dray_process import DrayProcess, run_dray
 from live_server import Kubectl, LiveServer
 from patience import KUBECTL_PATIENCE, PATIENCE, eventually
@@ -145,3 +149,23 @@ def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
         done = run_dray("up", "--dir", tmp_path / "state", "--port", str(port))
     assert done.returncode == 2
     assert done.stderr == f"dray: port {port} is taken. Give --port, or --port 0 for a free one.\n"
+
+
+@pytest.mark.parametrize(("starts", "says"), [(True, "still starting: they read what there is"), (False, "running")])
+async def test_who_has_not_read_what_there_is_yet_is_not_said_to_be_ready(
+    starts: bool, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if starts:
+        monkeypatch.setattr("dray.all_in_one.cluster.READY_SECONDS", 0.0)
+        monkeypatch.setattr(Cluster, "_is_settled", lambda _: False)
+    server = ServerSettings(directory=tmp_path, port=0)
+    made = Cluster(ClusterSettings(server=server, nodes=2, profile=load_profile("gpu-8")))
+    try:
+        await made.start_server()
+        await made.start_components()
+        announce_components(made, await made.totals())
+    finally:
+        await made.stop()
+    told = capsys.readouterr().out
+    assert says in told
+    assert ("ready\n" in told) is not starts

@@ -74,6 +74,8 @@ class Cluster:
         self.instance = Instance(plan.server, clock=clock)
         self.dashboard = mount_dashboard(self.instance, clock)
         self.registration = Registration()
+        self.has_started = False
+        """Whether all that runs here had seen what there is, and simulated nodes were ready, when `start` ended."""
         own = self.instance.client_of(authenticated(SIMULATION, (MASTERS,)))
         self._client = own
         self._informers = Informers(own, clock)
@@ -151,6 +153,7 @@ class Cluster:
                 await self.manager.ready()
                 while not self._is_settled():
                     await asyncio.sleep(LOOK_SECONDS)
+                self.has_started = True
         await self.overview.look(self.scheduler.cluster)  # before memory is made small, which takes turns of the loop
 
     def _is_settled(self) -> bool:

@@ -203,7 +203,7 @@ async def _start(plan: ClusterSettings, started: float) -> Cluster:
         except (RegistrationError, ApiError) as error:
             await cluster.stop()
             output.fail(f"cannot simulate the nodes of profile {plan.profile.name if plan.profile else ''}: {error}")
-    _announce_components(cluster, await cluster.totals())
+    announce_components(cluster, await cluster.totals())
     return cluster
 
 
@@ -215,13 +215,15 @@ def _announce_server(cluster: Cluster, seconds: float) -> None:
     print(f"  {'API server':<12} {cluster.instance.url:<24} ready in {seconds:.1f} s", flush=True)
 
 
-def _announce_components(cluster: Cluster, totals: Totals) -> None:
-    state = "running" if cluster.leads else f"standing by for {cluster.leader}"
+def announce_components(cluster: Cluster, totals: Totals) -> None:
+    """What runs besides the server, and whether it has read what there is: thousands of nodes take a while."""
+    starts = "still starting: they read what there is"
+    state = "running" if cluster.has_started else starts if cluster.leads else f"standing by for {cluster.leader}"
     print(f"  {'scheduler, ' + count(len(cluster.manager.controllers), 'controller'):<37} {state}")
     simulated = cluster.simulator.count
     if simulated:
         machines = f"{count(simulated, 'simulated node')}, {count(totals.devices, 'device')}"
-        print(f"  {machines:<37} ready")
+        print(f"  {machines:<37} {'ready' if cluster.has_started or not cluster.leads else 'not all ready yet'}")
     if cluster.plan.membership is not None:
         print(f"  {'hub':<12} {cluster.plan.membership.hub.server:<24} joining as {cluster.plan.membership.cluster}")
 
