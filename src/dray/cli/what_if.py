@@ -91,6 +91,7 @@ def look(change: ChangeOptions, files: list[str], kubeconfig: Path | None, conte
     from dray.snapshot import InputError, SnapshotError
     from dray.what_if.deletions import delete
     from dray.what_if.difference import compare
+    from dray.what_if.refused import tell_refused
 
     moment = inputs.read_time(now)
     if not change.apply and not change.delete:
@@ -109,6 +110,8 @@ def look(change: ChangeOptions, files: list[str], kubeconfig: Path | None, conte
     except InputError as error:
         output.fail(str(error))
     inputs.note_ignored(after.ignored[len(before.ignored) :])
+    for why in tell_refused(before, after):
+        print(f"dray: an API server would refuse {why}.", file=sys.stderr)
     with inputs.busy("Comparing"):
         return Comparison(before, after, compare(before, after, moment))
 

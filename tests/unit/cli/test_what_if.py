@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
 
+import builders
 from dray.cli.main import app
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -43,6 +45,34 @@ def test_what_an_api_server_would_refuse_is_said(right: str, wrong: str, says: s
         assert "an API server would refuse DeviceTaintRule retire-node-1: " in done.stderr
         assert says in done.stderr
     assert not dray("--apply", str(RETIRE)).stderr
+
+
+@pytest.mark.parametrize(
+    ("spec", "says"),
+    [
+        ({"priorityClassName": "none"}, "spec.priorityClassName: there is no PriorityClass none."),
+        ({"priorityClassName": "high", "priority": 7}, "spec.priority: its class says 100, not 7. Leave it out."),
+        (
+            {"priorityClassName": "high", "preemptionPolicy": "Never"},
+            "spec.preemptionPolicy: its class says PreemptLowerPriority, not Never. Leave it out.",
+        ),
+        ({"priorityClassName": "high", "priority": 100}, ""),
+        ({}, ""),
+    ],
+)
+@pytest.mark.parametrize("is_going", [False, True])
+def test_what_admission_would_refuse_is_said(spec: dict[str, Any], says: str, is_going: bool, tmp_path: Path) -> None:
+    namespace = builders.manifest("v1", "Namespace", "ml", "")
+    if is_going:
+        namespace["metadata"]["deletionTimestamp"] = "2026-06-01T12:00:00Z"
+        says = "metadata.namespace: ml is being deleted."
+    high = {**builders.manifest("scheduling.k8s.io/v1", "PriorityClass", "high", ""), "value": 100}
+    there = tmp_path / "cluster.json"
+    there.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [namespace, high]}))
+    new = json.dumps(builders.pod("new", namespace="ml", **spec))
+    done = CliRunner().invoke(app, ["what-if", "-f", str(there), "--apply", "-"], input=new)
+    assert done.exit_code == 0, done.output
+    assert done.stderr == (f"dray: an API server would refuse Pod ml/new: {says}\n" if says else "")
 
 
 @pytest.mark.req("5055-105")
