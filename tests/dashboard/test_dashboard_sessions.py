@@ -102,6 +102,11 @@ def test_bad_credentials_and_bad_input_are_refused_in_words(server: LiveServer) 
     assert (code, "no node none" in told["error"]) == (422, True)
     code, _, told = visitor.ask("POST", f"{API}/preview", {"selections": [{"node": "none"}], "key": "a b"})
     assert (code, "not valid" in told["error"]) == (422, True)
+    code, _, told = visitor.ask("POST", f"{API}/preview", {"selections": [{}], "key": "a", "hours": 1.5})
+    wrong = "the body cannot be read: hours must be a whole number or nothing, and is a number with a fraction"
+    assert (code, told["error"]) == (400, wrong)
+    code, _, told = visitor.ask("POST", f"{API}/preview", {"selections": [{"cel": ["1 +"]}], "key": "a"})
+    assert (code, told["error"].startswith("CEL: ")) == (422, True)
 
 
 def test_nothing_is_seen_or_done_with_the_rights_of_the_server(server: LiveServer) -> None:

@@ -12,7 +12,7 @@ from dray.api.pods import is_finished
 from dray.api.resource.taint import EFFECT_NO_EXECUTE, EFFECT_NO_SCHEDULE
 from dray.api.taints import taint_text
 from dray.controllers.eviction.waiting_condition import is_waiting
-from dray.eviction.budgets import waiting_for
+from dray.eviction.budgets import Keepers, waiting_for
 from dray.eviction.drain import is_drained, is_paused, last_leaves, leaves_by_drain, must_leave, still_stopping
 from dray.eviction.rule_condition import EVICTION_HELD
 from dray.eviction.stop import all_are_stopped, is_stopped
@@ -174,13 +174,14 @@ def node_rows(view: LiveView | FileView, wanted: str = "") -> Iterator[NodeRow]:
     gone = nodes.keys() - set(view.mentioned_nodes)
     place = view.place_of_stop()
     unusable = bad_pools(view.pools())
+    keepers = Keepers(view.budgets())
     for name, node in nodes.items():
         if wanted in ("", name):
             there = pods.get(name, [])
             leaving = [] if node is None else must_leave(node, there)
             last = None if node is None else last_leaves(node, leaving)
             asked = [pod for pod in leaving if node is not None and (leaves_by_drain(node, pod) or is_waiting(pod))]
-            waiting = waiting_for(asked, view.budgets()) if asked else {}
+            waiting = waiting_for(asked, keepers) if asked else {}
             is_gone = node is None and name in gone
             stopping = 0 if node is None else len(still_stopping(node, there))
             stopped = all_are_stopped(place) or (node is not None and is_drained(node) and is_stopped(place))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Any, Final, Literal, TypeVar
@@ -281,7 +282,32 @@ def _read(request: Request, type_: type[T]) -> T:
     try:
         return msgspec.json.decode(request.body, type=type_)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        raise ApiError(400, "BadRequest", f"the body cannot be read: {error}") from None
+        raise ApiError(400, "BadRequest", f"the body cannot be read: {_in_words(str(error))}") from None
+
+
+def _in_words(problem: str) -> str:
+    """What a decoder says of a field of the wrong type, for people: `hours must be a whole number or nothing, …`."""
+    found = _WRONG_TYPE.fullmatch(problem)
+    if found is None:
+        return problem
+    wanted, given = (
+        " or ".join(_TYPES.get(one, one) for one in found[name].split(" | ")) for name in ("wanted", "given")
+    )
+    return f"{found['field'] or 'it'} must be {wanted}, and is {given}"
+
+
+_WRONG_TYPE: Final = re.compile(
+    r"Expected `(?P<wanted>[^`]+)`, got `(?P<given>[^`]+)`(?: - at `\$\.?(?P<field>[^`]*)`)?"
+)
+_TYPES: Final = {
+    "int": "a whole number",
+    "float": "a number with a fraction",
+    "str": "a text",
+    "bool": "true or false",
+    "null": "nothing",
+    "array": "a list",
+    "object": "an object",
+}
 
 
 def _streamed(session: Session, lines: AsyncIterator[bytes]) -> Answer:

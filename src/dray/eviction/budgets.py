@@ -53,9 +53,8 @@ def holds_back(keepers: list[PodDisruptionBudget]) -> bool:
     return len(keepers) > 1 or any(budget.status.disruptions_allowed <= 0 for budget in keepers)
 
 
-def waiting_for(pods: Iterable[Pod], budgets: Iterable[PodDisruptionBudget]) -> dict[str, int]:
+def waiting_for(pods: Iterable[Pod], keepers: Keepers) -> dict[str, int]:
     """How many of these pods wait for a budget that allows no disruption now, or for one of several to go."""
-    keepers = Keepers(budgets)
     found: dict[str, int] = {}
     for pod in pods:
         mine = keepers.of(pod)

@@ -14,6 +14,7 @@ import msgspec
 
 from dray.api import kinds
 from dray.api.generated.core import Namespace, Node, Pod
+from dray.api.generated.policy import PodDisruptionBudget
 from dray.api.references import full_name
 from dray.api.resource import DeviceTaintRule, ResourceClaim, ResourceSlice
 from dray.api.status import ApiError
@@ -101,7 +102,8 @@ async def node_rows(viewer: Viewer) -> list[service.NodeRow]:
     """The nodes that pods have to leave."""
     nodes: list[Node] = list(viewer.of(kinds.NODES))
     pods: list[Pod] = list(viewer.of(kinds.PODS))
-    return await asyncio.to_thread(service.node_rows, nodes, pods)
+    budgets: list[PodDisruptionBudget] = list(viewer.of(kinds.BUDGETS))
+    return await asyncio.to_thread(service.node_rows, nodes, pods, budgets)
 
 
 async def _pool_rows(viewer: Viewer) -> list[service.PoolRow]:

@@ -88,8 +88,9 @@ async def preview(snapshot: Snapshot, client: HttpClient, wish: Wish) -> Preview
         )
         for one in wish.selections
     )
-    support = await find_support(client, requests[0])
     try:
+        await asyncio.to_thread(_check_selections, snapshot, requests)  # before the server says it of a rule on trial
+        support = await find_support(client, requests[0])
         return await asyncio.to_thread(_look, snapshot, requests, support)
     except SelectionError as error:
         raise ChangeError(str(error)) from None
@@ -150,10 +151,14 @@ def _until(hours: int | None) -> Time | None:
     return None if hours is None else Time.of(current_time().datetime() + timedelta(hours=hours))
 
 
+def _check_selections(snapshot: Snapshot, requests: tuple[TaintRequest, ...]) -> None:
+    for request in requests:
+        check(snapshot, request.selection)
+
+
 def _look(snapshot: Snapshot, requests: tuple[TaintRequest, ...], support: Support) -> PreviewedRules:
     planned = []
     for request in requests:
-        check(snapshot, request.selection)
         if not find_devices(snapshot, request.selection):
             raise SelectionError(tell_nothing(snapshot, request.selection))
         planned.append(plan_rules(snapshot, request, support))

@@ -85,7 +85,7 @@ def check(snapshot: Snapshot, selection: DeviceSelection) -> None:
         try:
             cel.compile(expression)
         except cel.CompileError as error:
-            raise SelectionError(f"--cel: {error.message} (line {error.line}, column {error.column})") from None
+            raise SelectionError(f"CEL: {error.message} (line {error.line}, column {error.column})") from None
     _check_names(snapshot, selection)
 
 

@@ -184,7 +184,9 @@ def _eviction_cells(item: Leaving, seen: Seen) -> tuple[str, ...]:
     if isinstance(item, PodRow):
         return (item.name, f"pod on {item.node}", NOTHING, NOTHING, "is leaving")
     if isinstance(item, NodeRow):
-        progress = f"HELD: {item.held}" if item.held else f"{count(item.pods, 'pod')} to leave"
+        progress = (
+            f"HELD: {item.held}" if item.held else f"{count(item.pods, 'pod')} to leave. {item.progress}".rstrip(". ")
+        )
         return (item.name, ", ".join(item.taints), "node", NOTHING, progress)
     progress = f"HELD: {item.held}" if item.held else item.progress or NOTHING
     return (item.name, item.taint, str(item.devices), age(item.since, seen.now), progress)

@@ -47,7 +47,8 @@ def tell_rule(rule: RuleRow, width: int) -> str:
 def tell_node(node: NodeRow, width: int) -> str:
     """A node that pods have to leave, in full."""
     lines = [*node.taints, f"{count(node.pods, 'pod')} to leave"]
-    return "\n".join([*lines, *(["", wrap(f"Held: {node.held}", width)] if node.held else [])])
+    told = f"Held: {node.held}" if node.held else node.progress
+    return "\n".join([*lines, *(["", wrap(told, width)] if told else [])])
 
 
 def tell_device(page: DevicePage, history: list[TimelineEntry], width: int) -> str:

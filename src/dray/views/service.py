@@ -9,15 +9,18 @@ from typing import NamedTuple
 from dray.allocator import Inventory
 from dray.api.conditions import find_condition
 from dray.api.generated.core import Node, Pod, Taint
+from dray.api.generated.policy import PodDisruptionBudget
 from dray.api.pods import is_finished
 from dray.api.resource import DeviceTaintRule
 from dray.api.resource.pool import pool_of
 from dray.api.resource.rule_annotations import EXPIRES_AT
 from dray.api.resource.taint import EFFECT_NO_EXECUTE
 from dray.api.taints import taint_text
+from dray.eviction.budgets import Keepers, waiting_for
 from dray.eviction.confirmations import is_confirmed, is_taint_confirmed
-from dray.eviction.drain import drain_taints, is_drained, must_leave, still_stopping
+from dray.eviction.drain import drain_taints, is_drained, is_paused, leaves_by_drain, must_leave, still_stopping
 from dray.eviction.rule_condition import EVICTION_HELD, EVICTION_IN_PROGRESS
+from dray.prose.wording import count, names
 from dray.tracker.view import EffectiveDevice
 from dray.views.device import Document
 from dray.what_if.driver_evictions import Unconfirmed
@@ -68,21 +71,25 @@ class NodeRow(Document, frozen=True, kw_only=True):
     evicts: bool
     """Whether one of them is with NoExecute: whoever drains a node has pods leave without controllers."""
     pods: int
+    progress: str
+    """What they wait for: a drain that is paused, or disruption budgets; empty if they leave as they are told."""
     held: str
 
 
-def node_rows(nodes: Iterable[Node], pods: Iterable[Pod]) -> list[NodeRow]:
+def node_rows(nodes: Iterable[Node], pods: Iterable[Pod], budgets: Iterable[PodDisruptionBudget] = ()) -> list[NodeRow]:
     """Those that are held first."""
     wanted = {node.metadata.name: node for node in nodes if is_drained(node) or any(map(_evicts, node.spec.taints))}
     there: dict[str, list[Pod]] = {name: [] for name in wanted}
     for pod in pods:
         if pod.spec.node_name in there and not is_finished(pod):
             there[pod.spec.node_name].append(pod)
-    rows = [_node_row(node, there[name]) for name, node in wanted.items()]
+    keepers = Keepers(budgets)
+    rows = [_node_row(node, there[name], keepers) for name, node in wanted.items()]
     return sorted((row for row in rows if row.pods or row.held), key=lambda row: (not row.held, row.name))
 
 
-def _node_row(node: Node, pods: Sequence[Pod]) -> NodeRow:
+def _node_row(node: Node, pods: Sequence[Pod], keepers: Keepers) -> NodeRow:
+    leaving = must_leave(node, pods)
     evicting = [taint for taint in node.spec.taints if _evicts(taint)]
     waits = not all(is_taint_confirmed(taint, node.metadata.annotations) for taint in evicting)
     held = find_condition(node.status.conditions, EVICTION_HELD)
@@ -90,9 +97,22 @@ def _node_row(node: Node, pods: Sequence[Pod]) -> NodeRow:
         name=node.metadata.name,
         taints=tuple(map(taint_text, dict.fromkeys((*evicting, *drain_taints(node))))),
         evicts=bool(evicting),
-        pods=len(must_leave(node, pods)) + len(still_stopping(node, pods)),
+        pods=len(leaving) + len(still_stopping(node, pods)),
+        progress=_node_progress(node, leaving, keepers),
         held=held.message if held is not None and held.status == "True" and waits else "",
     )
+
+
+def _node_progress(node: Node, leaving: Sequence[Pod], keepers: Keepers) -> str:
+    asked = [pod for pod in leaving if leaves_by_drain(node, pod)]
+    if asked and is_paused(node.metadata.annotations):
+        return f"The drain is paused until `dray drain resume node/{node.metadata.name}`."
+    waiting = waiting_for(asked, keepers) if asked else {}
+    if not waiting:
+        return ""
+    number = sum(waiting.values())
+    which = f"budget{'' if len(waiting) == 1 else 's'} {names(sorted(waiting), 3)}"
+    return f"{count(number, 'pod')} {'waits' if number == 1 else 'wait'} for disruption {which}."
 
 
 class PoolRow(Document, frozen=True, kw_only=True):

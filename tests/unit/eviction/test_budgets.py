@@ -54,7 +54,7 @@ WEB = {"matchLabels": {"app": "web"}}
 )
 def test_who_is_asked_about_a_pod(asked: Pod, about: PodDisruptionBudget, found: bool) -> None:
     assert Keepers([about]).of(asked) == ([about] if found else [])
-    assert waiting_for([asked], [about]) == ({"ml/b": 1} if found else {})
+    assert waiting_for([asked], Keepers([about])) == ({"ml/b": 1} if found else {})
 
 
 def test_several_budgets_let_nobody_go_whatever_they_allow() -> None:
@@ -63,4 +63,4 @@ def test_several_budgets_let_nobody_go_whatever_they_allow() -> None:
         found = Keepers(many).of(pod(app="web", ready=ready))
         assert found == many
         assert holds_back(found)
-    assert waiting_for([pod("p", app="web"), pod("q", app="api")], many) == {"ml/a and ml/b": 1}
+    assert waiting_for([pod("p", app="web"), pod("q", app="api")], Keepers(many)) == {"ml/a and ml/b": 1}

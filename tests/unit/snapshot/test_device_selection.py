@@ -151,8 +151,8 @@ def test_a_pool_of_several_nodes_is_never_tainted_as_a_whole() -> None:
         (DeviceSelection(driver="x"), "no driver x; there is gpu.example.com, nic.example.com"),
         (DeviceSelection(driver=DRIVER, pool="shared"), "no pool shared of driver gpu.example.com"),
         (DeviceSelection(node="node-1", device="nic-0"), "no device nic-0 on node node-1; there is gpu-0"),
-        (DeviceSelection(cel=("device.what",)), "--cel: undefined field 'what'"),
-        (DeviceSelection(cel=("1 +",)), "--cel: "),
+        (DeviceSelection(cel=("device.what",)), "CEL: undefined field 'what'"),
+        (DeviceSelection(cel=("1 +",)), "CEL: "),
     ],
 )
 def test_what_is_not_there_is_named_with_what_is(selection: DeviceSelection, says: str) -> None:

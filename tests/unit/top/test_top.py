@@ -223,14 +223,18 @@ def test_rules_are_changed_after_a_yes(top: Top) -> None:
 
 @pytest.mark.req("5055-104")
 def test_nodes_that_pods_have_to_leave_are_there_and_what_is_held_comes_first(top: Top) -> None:
-    held = service.NodeRow(name="sick", taints=("broken:NoExecute",), evicts=True, pods=7, held="7 pods at once")
-    drained = service.NodeRow(name="old", taints=("maintenance:NoSchedule",), evicts=False, pods=1, held="")
+    held = service.NodeRow(
+        name="sick", taints=("broken:NoExecute",), evicts=True, pods=7, progress="", held="7 pods at once"
+    )
+    drained = service.NodeRow(
+        name="old", taints=("maintenance:NoSchedule",), evicts=False, pods=1, progress="The drain is paused.", held=""
+    )
     top.see(replace(top.seen, emptied=(drained, held)))
     _press(top, "4")
     lines = _lines(top)
     (first,) = (number for number, line in enumerate(lines) if line.startswith("> sick"))
     assert "HELD: 7 pods at once" in lines[first]
-    assert "1 pod to leave" in next(line for line in lines if "old" in line)
+    assert "1 pod to leave. The drain is" in next(line for line in lines if "old" in line)
     assert "4 Evictions 2" in "".join(lines), "both have pods leave"
     assert _press(top, "c", "y") == [Act("confirm", "sick", is_node=True)]
     assert _press(top, "x", "y") == [Act("stop", "sick", is_node=True)]

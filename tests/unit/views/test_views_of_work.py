@@ -6,10 +6,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
+import pytest
 
 import builders
 import dray
 from dray.api.generated.core import Event, Node, Pod
+from dray.api.generated.policy import PodDisruptionBudget
 from dray.api.resource import DeviceTaintRule, ResourceClaim
 from dray.live import documents
 from dray.snapshot import Snapshot
@@ -188,6 +190,27 @@ def test_nodes_that_pods_have_to_leave_are_told_the_held_ones_first() -> None:
         ("drained", ("bad:NoSchedule",), False, 1, ""),
         ("evicting", ("bad:NoExecute",), True, 1, ""),
     ]
+
+
+@pytest.mark.parametrize(
+    ("effect", "annotations", "told"),
+    [
+        ("NoSchedule", {"drain": "bad:NoSchedule"}, "1 pod waits for disruption budget ml/api."),
+        (
+            "NoSchedule",
+            {"drain": "bad:NoSchedule", "drain_paused": "true"},
+            "The drain is paused until `dray drain resume node/n`.",
+        ),
+        ("NoExecute", {}, ""),
+    ],
+)
+def test_a_node_says_what_its_drain_waits_for(effect: str, annotations: dict[str, str], told: str) -> None:
+    budget = builders.manifest("policy/v1", "PodDisruptionBudget", "api", "ml")
+    budget["spec"] = {"minAvailable": 1, "selector": {}}
+    budget["status"] = {"disruptionsAllowed": 0, "currentHealthy": 0, "desiredHealthy": 1, "expectedPods": 1}
+    seen = dray.load(_tainted("n", effect, **annotations), _pod("on-n", "n", phase="Running"), budget)
+    rows = service.node_rows(seen.objects(Node), seen.objects(Pod), seen.objects(PodDisruptionBudget))
+    assert [row.progress for row in rows] == [told]
 
 
 def test_rules_that_are_held_come_first() -> None:

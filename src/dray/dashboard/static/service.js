@@ -58,7 +58,7 @@ function list(view) {
           { title: "Node", value: (row) => row.name },
           { title: "Taints", value: (row) => row.taints.join(", "), show: (row) => row.taints.map((/** @type {string} */ one) => h("code", {}, one)) },
           { title: "Pods", value: (row) => row.pods, isNumber: true },
-          { title: "Progress", value: (row) => row.held, show: progress },
+          { title: "Progress", value: (row) => row.held || row.progress, show: progress },
           { title: "", value: () => "", show: nodeActions },
         ],
         rows: view.nodes,
