@@ -168,6 +168,7 @@ class Preview(msgspec.Struct, rename="camel", kw_only=True):
     evicts: bool
     pods: list[PodPreview] = []
     protected: list[str] = []
+    left_alone: list[str] = []
     finished: str | None = None
     guard: GuardPreview | None = None
     notes: list[str] = []
@@ -222,6 +223,7 @@ class DriverTest(OutputShape):
 class ClaimExplanation(OutputShape):
     claims: list[Tree]
     advice: list[RequestAdvice] = []
+    notes: list[str] = []
 
 
 class ClaimStatus(OutputShape):
