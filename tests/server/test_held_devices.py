@@ -258,6 +258,18 @@ async def test_counters_that_devices_share_are_not_overdrawn() -> None:
         await allocate(admin, "c", result("part-3", "parts"))
 
 
+@pytest.mark.parametrize("first", ["parts", "parts-devices"])
+async def test_counters_are_not_overdrawn_while_a_pool_is_published_anew(first: str) -> None:
+    """A driver does so slice by slice, and a scheduler that has not heard of it decides by the old ones."""
+    async with server_with_devices() as server:
+        admin = as_scheduler(server)
+        await allocate(admin, "a", result("part-2", "parts"))
+        await admin.patch(SLICES, "", first, {"spec": {"pool": {"generation": 2}}})
+        await expect_refusal(
+            allocate(admin, "b", result("part-3", "parts")), "needs more of counter card/memory than is left"
+        )
+
+
 async def test_a_share_of_a_device_that_is_held_draws_on_no_counter_again() -> None:
     """Its driver has fewer of them than when the first share was given away."""
     async with server_with_devices() as server:

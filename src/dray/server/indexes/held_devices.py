@@ -90,9 +90,9 @@ class HeldDevices:
             self._others(key, *self._released.popleft())
         results, node = _held(claim), allocated_node(claim.status.allocation)
         for result in results if is_judged else ():
-            pool = self._pools.find((result.driver, result.pool), node)
+            pool = self._pool_with(result, node)
             problem = ""
-            if pool is not None and result.device in pool.devices:
+            if pool is not None:
                 problem = self._problem(key, pool, result, results)
             elif by_program:
                 problem = _holder(result, self._others(key, (result.driver, result.pool), result.device))
@@ -116,6 +116,19 @@ class HeldDevices:
                 return
             after = (records[-1].key.namespace, records[-1].key.name)
             await asyncio.sleep(0)
+
+    def _pool_with(self, result: Result, node: str) -> PublishedPool | None:
+        """The pool that says what a device draws on, and how much of it there is; None if the device is not published.
+
+        A driver that publishes anew does so slice by slice: what is missing of the new generation, the old one tells.
+        """
+        key = (result.driver, result.pool)
+        pool = self._pools.find(key, node)
+        device = pool.devices.get(result.device) if pool is not None else None
+        if pool is not None and device is not None and all(drawn in pool.counters for drawn, _ in _consumption(device)):
+            return pool
+        published = PublishedPool(self._pools.slices(*key))
+        return published if result.device in published.devices else None
 
     def basis(self, claims: Iterable[ResourceClaim]) -> Basis:
         """What the write of allocations is judged by besides the claims: what others hold of the same pools."""
