@@ -23,6 +23,7 @@ from dray.snapshot.device_selection import (
     find_devices,
     find_unpublished,
     tell_nothing,
+    tell_passed_over,
 )
 from dray.snapshot.objects import current_time
 from dray.snapshot.taint_rules import TaintRequest, as_stored
@@ -62,6 +63,7 @@ def taint(selection: DeviceSelection, text: TaintText, terms: Terms, place: Plac
             preview = paced(preview, manner.drain, told, snapshot)
         elif preview.evicts:
             preview = replace(preview, notes=(*tell_broken(preview), *preview.notes))
+        preview = replace(preview, notes=(*tell_passed_over(snapshot, selection), *preview.notes))
         return await _go_on(client, snapshot, request, rules, preview, manner)
 
     if place.files:

@@ -15,7 +15,7 @@ from dray.cli import completion, component, inputs, live, names, output, tables
 from dray.cli.device_table import device_table
 from dray.cli.names import node_option
 from dray.cli.pool_notes import tell_unpublished
-from dray.prose import wording
+from dray.prose.selector_problems import tell_problem
 from dray.views.pools import bad_pools, tell_bad_pools
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def _print_text(snapshot: Snapshot, devices: list[DeviceState], bad: list[PoolVi
     for note in (*tell_bad_pools(bad), *_tell_unpublished(snapshot)):
         print(note)
     for problem in snapshot.problems():
-        print(f"{problem.kind} {problem.name} passes over {wording.count(problem.count, 'device')}: {problem.message}")
+        print(f"{problem.kind} {problem.name} {tell_problem(problem)}")
 
 
 def _tell_unpublished(snapshot: Snapshot) -> Iterator[str]:

@@ -21,7 +21,14 @@ from dray.client.http import HttpClient
 from dray.maintenance.confirmation import CannotCancel, cancelling, confirming
 from dray.maintenance.rule_writing import Support, delete_rules, find_support, plan_rules, write_rules
 from dray.snapshot import Snapshot
-from dray.snapshot.device_selection import DeviceSelection, SelectionError, check, find_devices, tell_nothing
+from dray.snapshot.device_selection import (
+    DeviceSelection,
+    SelectionError,
+    check,
+    find_devices,
+    tell_nothing,
+    tell_passed_over,
+)
 from dray.snapshot.objects import current_time
 from dray.snapshot.taint_rules import TaintRequest, as_stored
 from dray.what_if.drain_preview import tell_broken
@@ -167,4 +174,6 @@ def _look(snapshot: Snapshot, requests: tuple[TaintRequest, ...], support: Suppo
     told = preview_rules(snapshot, as_stored(rules, snapshot, now), now.datetime())
     if told.evicts:
         told = replace(told, notes=(*tell_broken(told), *told.notes))
+    passed_over = [why for request in requests for why in tell_passed_over(snapshot, request.selection)]
+    told = replace(told, notes=(*passed_over, *told.notes))
     return PreviewedRules(told, requests, tuple(planned), snapshot)

@@ -9,6 +9,7 @@ either (SVS-10): there the devices that match now are named one by one, or by po
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
@@ -34,6 +35,7 @@ from dray.snapshot.snapshot import Snapshot
 from dray.tracker import DeviceId, EffectiveDevice
 
 MAX_RULES: Final = 64
+MAX_ERRORS: Final = 3
 _TRIAL: Final = "dray-trial"
 
 
@@ -127,14 +129,42 @@ def _check_names(snapshot: Snapshot, selection: DeviceSelection) -> None:
 def find_devices(snapshot: Snapshot, selection: DeviceSelection) -> tuple[EffectiveDevice, ...]:
     """The published devices that are meant now."""
     found = _with_trial(snapshot, selection).selected_devices(_TRIAL)
-    return tuple(device for device in found if selection.node in ("", device.access.node_name))
+    return tuple(device for device in found if _is_there(device, selection))
+
+
+def _is_there(device: EffectiveDevice, selection: DeviceSelection) -> bool:
+    return selection.node in ("", device.access.node_name)
+
+
+def tell_passed_over(snapshot: Snapshot, selection: DeviceSelection) -> tuple[str, ...]:
+    """On how many devices an expression fails, so that rules pass them over, whether they are meant or not."""
+    return tuple(
+        f"{count(number, 'device')} {'is' if number == 1 else 'are'} passed over, meant or not, because the selection "
+        f"fails there: {why}"
+        for why, number in _failures(snapshot, selection)
+    )
 
 
 def tell_nothing(snapshot: Snapshot, selection: DeviceSelection) -> str:
-    """That no device is meant, and which expressions fail on how many devices, with the first error."""
-    failed = [one for one in _with_trial(snapshot, selection).problems() if one.name == _TRIAL]
-    why = "; ".join(f"it fails on {count(one.count, 'device')}: {one.message}" for one in failed)
+    """That no device is meant, and which expressions fail on how many devices, with an error."""
+    told = [f"it fails on {count(number, 'device')}: {why}" for why, number in _failures(snapshot, selection)]
+    useless = [one for one in _with_trial(snapshot, selection).problems() if one.name == _TRIAL and not one.count]
+    why = "; ".join((*told, *(f"it fails on every device: {one.message}" for one in useless)))
     return f"no device matches ({selection}){f': {why}' if why else ''}"
+
+
+def _failures(snapshot: Snapshot, selection: DeviceSelection) -> list[tuple[str, int]]:
+    """Errors of expressions, and on how many of the devices that could be meant, the most first."""
+    if not (selection.cel or selection.device_class):
+        return []
+    failed = Counter(
+        why
+        for device, why in _with_trial(snapshot, selection).tracker().passed_over(_TRIAL)
+        if _is_there(device, selection)
+    )
+    told = failed.most_common(MAX_ERRORS)
+    others = failed.total() - sum(number for _, number in told)
+    return [*told, *([("with other errors", others)] if others else [])]
 
 
 def _with_trial(snapshot: Snapshot, selection: DeviceSelection) -> Snapshot:

@@ -99,6 +99,13 @@ class Tracker:
             ]
         )
 
+    def passed_over(self, rule: str) -> Iterator[tuple[EffectiveDevice, str]]:
+        """The devices on which selectors of a DeviceTaintRule fail, so that it does not reach them, each with how."""
+        selection = self._rules.index.get(rule)
+        for slice_name, mask, fault in () if selection is None else selection.passed_over():
+            devices = self._pools.slice(slice_name).devices
+            yield from ((devices[position], fault.text) for position in positions(mask))
+
     def _tainted_by(self, rule: str, key: PoolKey) -> Iterator[EffectiveDevice]:
         for device in self._pools.views[key].devices:
             if any(taint.rule == rule for taint in device.taints):

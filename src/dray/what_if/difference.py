@@ -22,9 +22,12 @@ from dray.api.references import ObjectName, ObjectRef, full_name
 from dray.api.resource import DeviceTaintRule, ResourceClaim
 from dray.api.times import Time
 from dray.eviction import Preview
+from dray.prose import wording
+from dray.prose.selector_problems import tell_problem
 from dray.snapshot.snapshot import Snapshot
 from dray.snapshot.storage_limits import tell_storage_limits
 from dray.snapshot.unknown_nodes import tell_unknown_nodes
+from dray.tracker import Problem
 from dray.what_if import difference_text
 from dray.what_if.budget_changes import BudgetChange, compare_budgets, recount
 from dray.what_if.claim_changes import ClaimChange, compare_claims
@@ -51,7 +54,10 @@ from dray.what_if.pod_changes import DeletedPod, RelabelledPod, deleted_pods, re
 from dray.what_if.quota_changes import QuotaChange, compare_quotas
 from dray.what_if.service_changes import ServiceChange, compare_services
 from dray.what_if.unjudged import unjudged
-from dray.what_if.workload_changes import WorkloadChange, compare_workloads
+from dray.what_if.workload_changes import Pair, WorkloadChange, compare_workloads
+
+MAX_FAILING = 5
+"""Selectors that fail that are told with their error."""
 
 
 class ObjectChange(Report, frozen=True, kw_only=True):
@@ -139,6 +145,7 @@ class _Facts(NamedTuple):
     chances: Chances
     next_pods: dict[int, tuple[bool | None, str]]
     groups: Judged
+    problems: list[Problem]
 
 
 def compare(before: Snapshot, after: Snapshot, now: datetime) -> Difference:
@@ -183,6 +190,7 @@ def compare(before: Snapshot, after: Snapshot, now: datetime) -> Difference:
         unjudged=(*unjudged(pairs), *(one.name for one in after.ignored[len(before.ignored) :])),
         notes=(
             *tell_released(pairs),
+            *_tell_failing(old.problems, new.problems, pairs),
             *tell_held(after, leaving.values(), rules),
             *_notes(new.chances, leaving, named, len(groups)),
             *(tell_unknown_nodes(after) if leaving or pending else ()),
@@ -220,7 +228,7 @@ def _gather(
     previews = preview_rules(snapshot, names)
     chances, next_pods = assess_pending(snapshot), try_next(snapshot, named)
     judged = judge_groups(snapshot, groups)
-    return _Facts(inspect(snapshot), forecast(snapshot, now), previews, chances, next_pods, judged)
+    return _Facts(inspect(snapshot), forecast(snapshot, now), previews, chances, next_pods, judged, snapshot.problems())
 
 
 def _tell_rule(rule: DeviceTaintRule, found: Preview) -> RuleForecast:
@@ -232,6 +240,15 @@ def _tell_rule(rule: DeviceTaintRule, found: Preview) -> RuleForecast:
         pods=len(found.pods),
         namespaces=found.namespaces,
     )
+
+
+def _tell_failing(before: list[Problem], after: list[Problem], pairs: Collection[Pair]) -> Iterator[str]:
+    """Selectors that fail where they did not, or elsewhere, and those of the rules and patches that differ."""
+    differing = {(there.kind, there.metadata.name) for _, there in pairs if there is not None}
+    failing = [one for one in after if one not in before or (one.kind, one.name) in differing]
+    yield from (f"{one.kind} {one.name} {tell_problem(one)}" for one in failing[:MAX_FAILING])
+    if more := failing[MAX_FAILING:]:
+        yield f"selectors of {wording.names([f'{one.kind} {one.name}' for one in more])} fail on devices, too"
 
 
 def _notes(chances: Chances, leaving: Mapping[ObjectRef, Eviction], named: Named, groups: int) -> Iterator[str]:

@@ -12,6 +12,7 @@ from dray.prose import wording
 from dray.prose.tables import lay_out, wrap
 from dray.prose.wording import count, ends, local_name, names, shorten, span
 from dray.what_if.device_changes import ADDED, CHANGED, REMOVED, UNUSABLE, USABLE, DeviceChange
+from dray.what_if.elsewhere_text import tell_homeless, tell_place
 from dray.what_if.evictions import Eviction
 
 if TYPE_CHECKING:
@@ -151,12 +152,13 @@ def _tell_evictions(difference: Difference) -> Iterator[str | Rows]:
     header = ["pod", *(["owner"] if with_owner else []), "claims", "devices", "when", "fits elsewhere"]
     rows = [_eviction_row(eviction, now, with_owner=with_owner) for eviction in difference.evictions]
     yield Rows(title, header, rows)
+    yield from (f"Note: {one}." for one in tell_homeless(difference.evictions))
 
 
 def _eviction_row(eviction: Eviction, now: datetime, *, with_owner: bool) -> list[str]:
     devices = ends([_short(device) for device in eviction.devices or eviction.held]) or "–"
     owner = [eviction.owner or "–"] if with_owner else []
-    return [eviction.pod, *owner, names(eviction.claims, 2) or "–", devices, _when(eviction, now), _elsewhere(eviction)]
+    return [eviction.pod, *owner, names(eviction.claims, 2) or "–", devices, _when(eviction, now), tell_place(eviction)]
 
 
 def _tell_pending(difference: Difference) -> Iterator[str | Rows]:
@@ -343,9 +345,3 @@ def _until(finished: str | None, now: datetime) -> str:
         return ""
     wait = Time.parse(finished).datetime() - now
     return f" within {span(wait)}" if wait.total_seconds() >= 1 else " at once"
-
-
-def _elsewhere(eviction: Eviction) -> str:
-    if eviction.fits is None:
-        return f"not known: {eviction.why_not}" if eviction.why_not else "not tried"
-    return f"yes: {eviction.fits_on}" if eviction.fits else "no"

@@ -13,9 +13,6 @@ from dray.prose.wording import count, names
 from dray.snapshot.snapshot import Snapshot
 from dray.what_if.taint_preview import TaintPreview
 
-MAX_REASONS = 3
-"""Reasons for which pods fit nowhere else that are told."""
-
 
 def paced(preview: TaintPreview, terms: DrainTerms, taints: tuple[str, ...], snapshot: Snapshot) -> TaintPreview:
     """The preview of the same pods leaving one by one, with the taints that are really written."""
@@ -28,7 +25,7 @@ def paced(preview: TaintPreview, terms: DrainTerms, taints: tuple[str, ...], sna
         if terms.rate:
             free = later(leaves, 1.0 / terms.rate)
     budgets = (*_tell_stuck(preview, terms), *tell_budgets(preview))
-    notes = (*_tell_pause(preview, snapshot), *_tell_pace(terms), *budgets, *_tell_homeless(preview), *preview.notes)
+    notes = (*_tell_pause(preview, snapshot), *_tell_pace(terms), *budgets, *preview.notes)
     finished = max((one.expected for one in pods), default=None)
     guard = replace(preview.guard, asks=True, is_sweeping=False) if preview.guard is not None else None
     waits = bool(budgets) or terms.wait_for_replacements
@@ -97,18 +94,3 @@ def _tell_pace(terms: DrainTerms) -> Iterator[str]:
         yield "a ready pod leaves only when those of its controller that left before are replaced"
     if terms.deadline is not None:
         yield "who is still there at the deadline is deleted, whatever budgets say"
-
-
-def _tell_homeless(preview: TaintPreview) -> Iterator[str]:
-    """Those who fit nowhere else for the same reason together, the most first."""
-    homeless: dict[str, list[str]] = {}
-    for pod in preview.pods:
-        if pod.fits is False:
-            homeless.setdefault((pod.why_not or "").removesuffix("."), []).append(pod.pod)
-    ordered = sorted(homeless.items(), key=lambda one: -len(one[1]))
-    for why, pods in ordered[:MAX_REASONS]:
-        verb = "fits" if len(pods) == 1 else "fit"
-        yield f"{names(pods, 5)} {verb} nowhere else{f' ({why})' if why else ''}"
-    others = [pod for _, pods in ordered[MAX_REASONS:] for pod in pods]
-    if others:
-        yield f"{names(others, 5)} {'fits' if len(others) == 1 else 'fit'} nowhere else, for other reasons"

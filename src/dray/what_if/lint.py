@@ -23,7 +23,8 @@ from dray.api.resource import (
     ResourceClaimTemplate,
 )
 from dray.api.resource.toleration import tolerates
-from dray.prose.wording import MAX_KNOWN, count, names, there_is
+from dray.prose.selector_problems import tell_problem
+from dray.prose.wording import MAX_KNOWN, names, there_is
 from dray.snapshot.snapshot import Snapshot
 from dray.tracker import EffectiveDevice
 from dray.what_if.missing import REFERRED, find_missing
@@ -84,8 +85,7 @@ def _rules(snapshot: Snapshot, devices: list[EffectiveDevice]) -> Iterator[Suspi
 def _passed_over(snapshot: Snapshot) -> Iterator[Suspicion]:
     """Selectors of rules and patches that fail on devices, which these do not apply to then."""
     for one in snapshot.problems():
-        message = f"passes over {count(one.count, 'device')}: {one.message}"
-        yield Suspicion(one.kind, "", one.name, "spec", "MayFail", message)
+        yield Suspicion(one.kind, "", one.name, "spec", "MayFail", tell_problem(one))
 
 
 def _classes(snapshot: Snapshot, devices: list[EffectiveDevice]) -> Iterator[Suspicion]:

@@ -9,6 +9,7 @@ from dray.api.times import Time
 from dray.prose import wording
 from dray.prose.tables import lay_out, wrap
 from dray.prose.wording import count, ends, names, span
+from dray.what_if.elsewhere_text import tell_homeless, tell_place
 from dray.what_if.evictions import Eviction
 from dray.what_if.guard_preview import tell_guard
 from dray.what_if.taint_preview import TaintPreview
@@ -29,7 +30,8 @@ def tell(preview: TaintPreview, width: int | None = None, *, is_done: bool = Fal
         lines += ["", *_by_namespace(preview, width, rest)]
     if preview.guard is not None and preview.evicts:
         lines.append(wrap(tell_guard(preview.guard), width))
-    lines += [wrap(f"Note: {note}.", width) for note in (*_tell_unowned(preview), *preview.notes)]
+    notes = (*_tell_unowned(preview), *tell_homeless(preview.pods), *preview.notes)
+    lines += [wrap(f"Note: {note}.", width) for note in notes]
     return "\n".join(lines)
 
 
@@ -103,13 +105,7 @@ def _row(pod: Eviction, now: datetime, *, timed: bool) -> list[str]:
     budget = NOTHING if pod.budget is None else f"{pod.budget.granted} of {pod.budget.needed} allowed"
     budget += f", {len(pod.more_budgets) + 1} budgets" if pod.more_budgets else ""
     priority = NOTHING if pod.priority is None else str(pod.priority)
-    return [pod.pod, pod.owner or NOTHING, priority, budget, *([leaves] if timed else []), _elsewhere(pod)]
-
-
-def _elsewhere(pod: Eviction) -> str:
-    if pod.fits is None:
-        return f"not known: {pod.why_not}" if pod.why_not else "not tried"
-    return f"yes: {', '.join(filter(None, (pod.fits_on, *pod.also_on)))}" if pod.fits else "no"
+    return [pod.pod, pod.owner or NOTHING, priority, budget, *([leaves] if timed else []), tell_place(pod)]
 
 
 def _by_namespace(preview: TaintPreview, width: int | None, rest: str) -> list[str]:

@@ -21,6 +21,7 @@ from dray.snapshot.device_selection import (
     find_unpublished,
     resolve,
     tell_nothing,
+    tell_passed_over,
 )
 from dray.snapshot.taint_rules import TaintRequest, as_stored, build_rules, carry_rate, rules_of
 from snapshot_objects import DRIVER, claim, device, device_class, held, resource_slice
@@ -76,6 +77,37 @@ def test_that_no_device_matches_says_on_how_many_the_expression_fails(
     assert (
         f"): it fails on {failing} devices: selector #{len(expressions) - 1}: runtime error: no such key" in told
     ) == bool(failing)
+
+
+@pytest.mark.parametrize(
+    ("selection", "told"),
+    [
+        (DeviceSelection(node="node-1"), ()),
+        (DeviceSelection(cel=(MODEL,), driver=DRIVER), ()),
+        (
+            DeviceSelection(cel=(f'device.attributes["{DRIVER}"].numa == 0',)),
+            ("2 devices are passed over, meant or not, because the selection fails there: selector #0: ",),
+        ),
+        (DeviceSelection(node="node-1", cel=(f'device.attributes["{DRIVER}"].numa == 0',)), ()),
+        (DeviceSelection(pool="node-2", cel=(f'device.attributes["{DRIVER}"].numa == 0',)), ()),
+        (
+            DeviceSelection(device="nic-1", cel=(f'device.attributes["{DRIVER}"].numa == 0',)),
+            ("1 device is passed over, meant or not, because the selection fails there: selector #0: ",),
+        ),
+    ],
+)
+def test_devices_on_which_a_selection_fails_are_told_where_they_could_be_meant(
+    selection: DeviceSelection, told: tuple[str, ...]
+) -> None:
+    found = tell_passed_over(cluster(), selection)
+    assert len(found) == len(told)
+    assert all(text.startswith(start) for text, start in zip(found, told, strict=True))
+
+
+def test_a_class_that_cannot_be_read_fails_on_every_device() -> None:
+    broken = cluster(device_class("device.nothing", "broken"))
+    told = tell_nothing(broken, DeviceSelection(device_class="broken"))
+    assert "): it fails on every device: device class broken: selector #0: compilation failed" in told
 
 
 def selectors(selection: DeviceSelection, *, by_names: bool = False) -> list[dict[str, Any]]:

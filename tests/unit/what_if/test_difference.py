@@ -56,6 +56,34 @@ def test_and_gives_back_when_it_goes() -> None:
     assert "1 pod may stay: ml/p." in str(difference)
 
 
+A = 'device.attributes["gpu.example.com"].a == 1'
+
+
+def test_selectors_that_fail_on_devices_are_told_with_what_makes_them_fail() -> None:
+    """A rule that is added, one that is there and whose devices or class change; not one that failed before."""
+    fails: Manifest = {"selectors": builders.cel(A)}
+    base = cluster(resource_slice("node-3", builders.device("gpu-0", {"a": 1})), rule("old", **fails))
+    failing = "DeviceTaintRule new passes over 4 devices: selector #0: runtime error: "
+    (note,) = after(base, rule("new", "NoSchedule", **fails)).notes
+    assert note.startswith(failing)
+    assert f"Note: {failing}" in " ".join(str(after(base, rule("new", "NoSchedule", **fails))).split())
+    assert after(base, rule("other", "NoSchedule", pool="node-1")).notes == ()
+    (note,) = after(base, resource_slice("node-3", device("gpu-0"))).notes
+    assert note.startswith("DeviceTaintRule old passes over 5 devices: ")
+    by_class = cluster(rule("r", deviceClassName="gpu"), rule("s", deviceClassName="gpu"))
+    told = after(by_class, device_class(A)).notes
+    assert [note.partition(":")[0] for note in told] == [
+        f"DeviceTaintRule {name} passes over 4 devices" for name in "rs"
+    ]
+    (note, _) = after(by_class, device_class("device.nothing")).notes
+    assert note.startswith(
+        "DeviceTaintRule r selects no device at all: device class gpu: selector #0: compilation failed"
+    )
+    many = cluster(*(rule(f"r{number}", deviceClassName="gpu") for number in range(8)))
+    told = after(many, device_class(A)).notes
+    assert told[5:] == ("selectors of DeviceTaintRule r5, DeviceTaintRule r6, DeviceTaintRule r7 fail on devices, too",)
+
+
 def test_devices_that_come_and_go() -> None:
     base = cluster()
     gone = compare(base, base.without("resourceslice/node-1-slice"), NOW)
@@ -228,6 +256,7 @@ def test_pods_move_one_after_the_other() -> None:
         ("ml/p-a", True, "node-2"),
         ("ml/p-b", False, None),
     ]
+    assert "Note: ml/p-b fits nowhere else (0/2 nodes are available: 2 cannot allocate all claims)." in str(difference)
 
 
 def test_a_device_that_has_to_be_left_again_is_not_elsewhere() -> None:

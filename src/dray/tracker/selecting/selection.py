@@ -71,6 +71,12 @@ class Selection:
             if count:
                 yield self._failure(selector, device_class, count)
 
+    def passed_over(self) -> Iterator[tuple[str, int, Fault]]:
+        """By slice name, the positions that a selector failed on, and how."""
+        for group, outcome in self._failed.items():
+            for fault, mask in outcome.faults:
+                yield from ((slice_name, mask, fault) for slice_name in group.sheets)
+
     def _count(self, outcome: Outcome, slices: int) -> None:
         for fault, mask in outcome.faults:
             self._counts[fault.selector, fault.device_class] += slices * mask.bit_count()
