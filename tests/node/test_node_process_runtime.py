@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from dray.api.generated.core import Pod
 from dray.cdi import ContainerEdits, DeviceNode, Hook, Mount
 from dray.node.runtime import process
 from dray.node.runtime.edits import apply
@@ -22,7 +23,7 @@ from dray.node.runtime.hooks import ContainerInfo, run_hooks
 from dray.node.runtime.interface import StartFailed
 from dray.node.runtime.machine import Machine
 from local_server import typed
-from patience import PATIENCE
+from patience import PATIENCE, eventually_async
 from process_world import (
     MACHINE,
     SLEEP,
@@ -311,6 +312,42 @@ async def test_containers_outlive_the_agent_and_are_found_again() -> None:
         assert ended.metadata.uid == on.metadata.uid
         assert ended.status.container_statuses[0].state.terminated is not None
         assert ended.status.container_statuses[0].state.terminated.exit_code == 7
+
+
+async def test_what_was_written_of_containers_stays_so_when_the_agent_is_started_again() -> None:
+    """However long it took from the start of a process until the agent heard of it: its files have other times."""
+    async with process_world() as world:
+        flag, tried = world.root / "flag", world.root / "tried"
+        wait = f"while [ ! -e {flag} ]; do sleep 0.05; done"
+        scripts = {"on": wait, "done": "exit 0", "again": f"[ -e {tried} ] || {{ touch {tried}; exit 4; }}; {wait}"}
+        listed = [one for name, script in scripts.items() for one in shell(script, name=name)]
+        init = shell("exit 0", name="init")
+        await world.pod("p", initContainers=init, containers=listed, restartPolicy="OnFailure")
+
+        async def settled() -> Pod | None:
+            pod = await world.phase("p", "Running")
+            on, done, again = pod.status.container_statuses
+            well = on.state.running and done.state.terminated and again.state.running and again.restart_count
+            return pod if well else None
+
+        before = await eventually_async(settled)
+        await world.stop()
+        for suffix, seconds in ((".pid", -5), (".exit", 5)):
+            for path in world.root.glob(f"pods/*/*/*{suffix}"):
+                at = path.stat().st_mtime + seconds
+                os.utime(path, (at, at))
+        world.runtime = process_runtime(world)
+        await world.start()
+        flag.touch()
+        after = await world.phase("p", "Succeeded")
+        assert after.status.init_container_statuses == before.status.init_container_statuses
+        was, now = before.status.container_statuses, after.status.container_statuses
+        assert now[1] == was[1]
+        assert now[2].last_state == was[2].last_state
+        for old, new in ((was[0], now[0]), (was[2], now[2])):
+            assert old.state.running is not None
+            assert new.state.terminated is not None
+            assert new.state.terminated.started_at == old.state.running.started_at
 
 
 async def test_a_container_that_says_it_has_ended_and_goes_on_is_watched_by_the_next_agent() -> None:

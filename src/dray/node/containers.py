@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from dray.api.generated.core import Container, Pod
+from dray.api.generated.core import Container, ContainerStatus, Pod
 from dray.api.visible import visible
+from dray.node import pod_status
 from dray.node.environment import Environments
 from dray.node.metrics import NodeMetrics
 from dray.node.pod_plan import Ended, View
@@ -57,6 +58,28 @@ class _Slot:
         self.start_failures += 1
         self.failed_at, self.reason, self.message = now, error.reason, visible(str(error))
 
+    def read(self, status: ContainerStatus, found: Running | None, now: float) -> None:
+        """What an agent before this one wrote, and what the runtime has found of the last run."""
+        self.restarts = status.restart_count
+        over, before = pod_status.ended(status.state.terminated), pod_status.ended(status.last_state.terminated)
+        running = status.state.running
+        if running is None or running.started_at is None:
+            self.ended, self.before = (over, before) if over is not None else (before, None)
+            return
+        began, self.before = running.started_at.datetime().timestamp(), before
+        if found is None:  # it ended while nobody was looking
+            self.ended = Ended(None, began, now, status.container_id)
+        elif found.identity == status.container_id:
+            found.started_at = began
+
+    def recovered(self, running: Running) -> None:
+        """The last run, running or ended: unless its end was written down, this is what is known of it."""
+        if self.ended is not None and self.ended.identity != running.identity:
+            self.before = self.ended
+        elif self.ended is not None and running.exit is not None:
+            return
+        self.restarts, self.running, self.ended = running.attempt, running, None
+
     def _settle(self) -> None:
         running = self.running
         if running is not None and running.exit is not None:
@@ -85,21 +108,12 @@ class PodContainers:
         self._terminated = False
 
     def recover(self, pod: Pod) -> None:
-        """Finds the containers that an agent before this one has started, and what it wrote of them."""
+        """Finds the containers that an agent before this one has started. What it wrote of them stays so."""
+        found = self._runtime.recover(pod, self._wake)
         for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
-            slot = self._slots.setdefault(status.name, _Slot())
-            slot.restarts = status.restart_count
-            done = status.state.terminated
-            if done is not None and done.started_at is not None and done.finished_at is not None:
-                began, end = done.started_at.datetime().timestamp(), done.finished_at.datetime().timestamp()
-                slot.ended = Ended(done.exit_code, began, end, done.container_id)
-            elif status.state.running is not None and status.state.running.started_at is not None:
-                # Should the runtime know nothing of it, it ended while nobody was looking.
-                began = status.state.running.started_at.datetime().timestamp()
-                slot.ended = Ended(None, began, self._clock.now(), status.container_id)
-        for name, running in self._runtime.recover(pod, self._wake).items():
-            slot = self._slots.setdefault(name, _Slot())
-            slot.restarts, slot.running, slot.ended = running.attempt, running, None
+            self._slots.setdefault(status.name, _Slot()).read(status, found.get(status.name), self._clock.now())
+        for name, running in found.items():
+            self._slots.setdefault(name, _Slot()).recovered(running)
 
     def recover_stray(self, uid: str) -> None:
         """Finds what runs of a pod that nobody knows any more."""

@@ -31,6 +31,7 @@ from dray.node.pod_plan import NEW, Ended, View
 from dray.process.clock import as_time
 
 LOST_CODE: Final = 137
+LOST_REASON: Final = "ContainerStatusUnknown"
 
 Resources = Mapping[str, tuple[ResourceStatus, ...]]
 """By container: the devices that it got and their health."""
@@ -160,11 +161,20 @@ def _waiting(reason: str, message: str = "") -> ContainerState:
 def _terminated(ended: Ended) -> ContainerStateTerminated:
     return ContainerStateTerminated(
         exit_code=LOST_CODE if ended.code is None else ended.code,
-        reason="ContainerStatusUnknown" if ended.code is None else "Error" if ended.code else "Completed",
+        reason=LOST_REASON if ended.code is None else "Error" if ended.code else "Completed",
         started_at=as_time(ended.started_at),
         finished_at=as_time(ended.finished_at),
         container_id=ended.identity,
     )
+
+
+def ended(written: ContainerStateTerminated | None) -> Ended | None:
+    """The end of a run as `_terminated` has written it, if it has."""
+    if written is None or written.started_at is None or written.finished_at is None:
+        return None
+    code = None if written.reason == LOST_REASON else written.exit_code
+    began, end = (one.datetime().timestamp() for one in (written.started_at, written.finished_at))
+    return Ended(code, began, end, written.container_id)
 
 
 def _was_started(view: View) -> bool:

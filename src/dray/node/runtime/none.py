@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 from dray.api.generated.core import Pod
 from dray.node.runtime.console import Console
 from dray.node.runtime.interface import Exit, OnExit, Order, Running
@@ -17,7 +15,6 @@ class NoRuntime:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._numbers = itertools.count(1)
         self._exits: dict[Running, OnExit] = {}
         self.console: Console | None = None
         self.orders: dict[tuple[str, str], Order] = {}
@@ -29,7 +26,8 @@ class NoRuntime:
     async def start(self, order: Order, on_exit: OnExit) -> Running:
         """Nothing can go wrong here."""
         self.orders[order.pod.metadata.uid, order.container.name] = order
-        running = Running(f"none://{next(self._numbers)}", order.attempt, self._clock.now())
+        identity = f"none://{order.pod.metadata.uid}/{order.container.name}/{order.attempt}"
+        running = Running(identity, order.attempt, self._clock.now())
         self._exits[running] = on_exit
         return running
 
@@ -56,7 +54,7 @@ class NoRuntime:
             if state is None or state.started_at is None:
                 continue
             began = state.started_at.datetime().timestamp()
-            found[status.name] = Running(f"none://{next(self._numbers)}", status.restart_count, began)
+            found[status.name] = Running(status.container_id, status.restart_count, began)
             self._exits[found[status.name]] = on_exit
         return found
 
