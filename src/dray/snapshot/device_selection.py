@@ -164,7 +164,7 @@ def _failures(snapshot: Snapshot, selection: DeviceSelection) -> list[tuple[str,
     )
     told = failed.most_common(MAX_ERRORS)
     others = failed.total() - sum(number for _, number in told)
-    return [*told, *([("with other errors", others)] if others else [])]
+    return [*told, *([("other errors", others)] if others else [])]
 
 
 def _with_trial(snapshot: Snapshot, selection: DeviceSelection) -> Snapshot:
