@@ -36,6 +36,11 @@ class Key(NamedTuple):
     node: str = ""
     pod: ObjectName | None = None
 
+    @property
+    def namespace(self) -> str:
+        """Pods are removed in turns of their namespaces: each removal may take as long as a webhook likes."""
+        return self.pod.namespace if self.pod is not None else ""
+
 
 def is_out_of_service(node: Node) -> bool:
     """Whether an admin said that the node is off and its pods cannot be running (4381-142)."""
@@ -78,6 +83,8 @@ class PodGarbageCollector(QueueController[Key]):
         self._threshold = threshold
         self._finished: dict[ObjectName, None] = {}
         self._missing_since: dict[str, float] = {}
+        self._doomed: dict[ObjectName, Removal] = {}
+        """Pods that are to be removed because of others, or of their node, when it is their turn."""
         self._deleted = Counter(
             "pod_gc_collector_force_delete_pods",
             "Number of pods that were removed without grace, by namespace and reason.",
@@ -117,45 +124,51 @@ class PodGarbageCollector(QueueController[Key]):
 
     async def reconcile(self, key: Key) -> float | None:
         """Looks at the pods of a node, at one pod, or at the finished pods."""
+        if key.pod is not None:
+            await self._reconcile_pod(key.pod)
+            return None
         if key.node:
             return await self._reconcile_node(key.node)
-        if key.pod is not None:
-            pod = self._pods.get(*key.pod)
-            removals = plan_pod(pod) if pod is not None else []
-        else:
-            finished = [self._pods.get(*place) for place in self._finished]
-            removals = plan_finished([pod for pod in finished if pod is not None], self._threshold)
-        await self._remove_all(removals)
-        return None
+        finished = [self._pods.get(*place) for place in self._finished]
+        return self._doom(plan_finished([pod for pod in finished if pod is not None], self._threshold))
+
+    def _doom(self, removals: Iterable[Removal]) -> float | None:
+        """Has pods removed, each by itself; after how many seconds to look whether they are gone."""
+        again = None
+        for removal in removals:
+            name, again = ObjectName.of(removal.pod), QUARANTINE_SECONDS
+            self._doomed[name] = removal
+            self.queue.add(Key(pod=name))
+        return again
+
+    async def _reconcile_pod(self, name: ObjectName) -> None:
+        doomed = self._doomed.pop(name, None)
+        pod = self._pods.get(*name)
+        removals = plan_pod(pod) if pod is not None else []
+        for removal in removals or filter(None, [doomed]):
+            try:
+                await self._remove(removal)
+            except ApiError as error:
+                if error.code not in (404, 409):  # gone, or another pod of that name by now
+                    raise
 
     async def _reconcile_node(self, name: str) -> float | None:
         node = self._nodes.get("", name)
         pods = self._pods.by_index(BY_NODE, name)
         if node is not None or not pods:
             self._missing_since.pop(name, None)
-            await self._remove_all(plan_node(node, pods) if node is not None else [])
-            return None
+            return self._doom(plan_node(node, pods)) if node is not None else None
         now = self._clock.monotonic()
         waited = now - self._missing_since.setdefault(name, now)
         if waited < QUARANTINE_SECONDS:
             return QUARANTINE_SECONDS - waited
         if await self._exists(name):
             return QUARANTINE_SECONDS
-        await self._remove_all(plan_node(None, pods))
-        self._missing_since.pop(name, None)
-        return None
+        return self._doom(plan_node(None, pods))
 
     async def _exists(self, node: str) -> bool:
         """Asks the server: the informer may be behind."""
         return await find(self._client, NODES, "", node, Node) is not None
-
-    async def _remove_all(self, removals: Iterable[Removal]) -> None:
-        for removal in removals:
-            try:
-                await self._remove(removal)
-            except ApiError as error:
-                if error.code not in (404, 409):  # gone, or another pod of that name by now
-                    raise
 
     async def _remove(self, removal: Removal) -> None:
         if not is_finished(removal.pod):

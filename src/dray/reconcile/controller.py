@@ -9,12 +9,15 @@ from typing import Generic, TypeVar
 
 from dray.api.status import ApiError
 from dray.process.clock import Clock
-from dray.process.tasks import is_told_to_end, run_together
+from dray.process.tasks import end, is_told_to_end, run_together
 from dray.reconcile import fair_turns
 from dray.reconcile.effort import Effort, Rests
 from dray.reconcile.queue import WorkQueue
 
 log = logging.getLogger(__name__)
+
+SHARES = 8
+"""So many namespaces may hold up all the workers that one has before others wait for them."""
 
 K = TypeVar("K", bound=Hashable)
 Reconcile = Callable[[K], Awaitable[float | None]]
@@ -35,11 +38,16 @@ class Controller(Generic[K]):
     def __init__(
         self, name: str, reconcile: Reconcile[K], clock: Clock, *, workers: int = 1, report: Report = _silent
     ) -> None:
-        """`report` hears of every failure that is going to be retried."""
+        """So many `workers` are there for each namespace, and eight times as many in all, of which most are not
+        started before they are needed: what is written may be held up by a webhook of the namespace.
+
+        `report` hears of every failure that is going to be retried.
+        """
         self.name = name
-        self.queue: WorkQueue[K] = WorkQueue(name, clock)
+        self.queue: WorkQueue[K] = WorkQueue(name, clock, workers)
         self._reconcile = reconcile
         self._workers = workers
+        self._helpers: list[asyncio.Task[None]] = []
         self._report = report
         self._clock = clock
         self._rests = Rests(clock)
@@ -47,10 +55,19 @@ class Controller(Generic[K]):
     async def run(self) -> None:
         """Works until cancelled; called again, it goes on with what was left."""
         self.queue.reopen()
+        self.queue.on_shortage = self._hire
         try:
             await run_together(*(self._work() for _ in range(self._workers)))
         finally:
+            self.queue.on_shortage = None
             self.queue.close()
+            helpers, self._helpers = self._helpers, []
+            await end(helpers)
+
+    def _hire(self) -> None:
+        """There is work, and all who could do it are held up."""
+        if len(self._helpers) < (SHARES - 1) * self._workers and not is_told_to_end():
+            self._helpers.append(asyncio.get_running_loop().create_task(self._work()))
 
     async def _work(self) -> None:
         turns = fair_turns.of_running_loop()

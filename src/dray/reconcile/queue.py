@@ -1,4 +1,8 @@
-"""A queue of keys to look at: each at most once at a time, soon, at a given time, or later after failures."""
+"""A queue of keys to look at: each at most once at a time, soon, at a given time, or later after failures.
+
+Namespaces take turns, and only so many keys of one are worked on at a time: what is written there may take as long as
+a webhook likes, and there may be any number of objects. Keys without a namespace are together, too.
+"""
 
 from __future__ import annotations
 
@@ -28,10 +32,17 @@ class WorkQueue(Generic[K]):
              └────────────────────┘
     """
 
-    def __init__(self, name: str, clock: Clock) -> None:
+    def __init__(self, name: str, clock: Clock, most: int | None = None) -> None:
+        """Of one namespace, so many keys are handed out at a time at `most`; by default, any number."""
         self.name = name
         self._clock = clock
-        self._waiting: OrderedDict[K, float] = OrderedDict()  # the first of a plain dict is searched for
+        self._most = most
+        # By namespace, and since when each key waits. The first of a plain dict is searched for.
+        self._waiting: dict[str, OrderedDict[K, float]] = {}
+        self._next: OrderedDict[str, None] = OrderedDict()
+        """Namespaces of which a key may be handed out, in the order of their turns."""
+        self._busy: dict[str, int] = {}
+        """How many keys of a namespace are being worked on."""
         self._processing: dict[K, float] = {}
         self._again: set[K] = set()
         self._later = Timers(clock, self._on_due)
@@ -42,9 +53,11 @@ class WorkQueue(Generic[K]):
         self.retries = 0
         self.on_wait: Callable[[float], None] | None = None
         """Hears of each key how many seconds it waited before it was handed out."""
+        self.on_shortage: Callable[[], None] | None = None
+        """Hears of a key that may be handed out while nobody waits for one."""
 
     def __len__(self) -> int:
-        return len(self._waiting)
+        return sum(map(len, self._waiting.values()))
 
     @property
     def processing(self) -> int:
@@ -72,8 +85,19 @@ class WorkQueue(Generic[K]):
     def _add_now(self, key: K) -> None:
         if key in self._processing:
             self._again.add(key)
-        elif key not in self._waiting:
-            self._waiting[key] = self._clock.monotonic()
+            return
+        namespace = _namespace(key)
+        waiting = self._waiting.get(namespace)
+        if waiting is None:
+            waiting = self._waiting[namespace] = OrderedDict()
+        if key not in waiting:
+            waiting[key] = self._clock.monotonic()
+            self._offer(namespace)
+
+    def _offer(self, namespace: str) -> None:
+        """A key of a namespace waits: somebody may work on it, unless enough of its keys are worked on."""
+        if self._most is None or self._busy.get(namespace, 0) < self._most:
+            self._next[namespace] = None
             self._wake_one()
 
     def add_at(self, key: K, moment: float) -> None:
@@ -110,9 +134,16 @@ class WorkQueue(Generic[K]):
 
     async def get(self) -> K:
         """The next key; call `done` with it afterwards."""
-        while not self._waiting:
+        while not self._next:
             await self._sleep()
-        key, since = self._waiting.popitem(last=False)
+        namespace, _ = self._next.popitem(last=False)
+        waiting = self._waiting[namespace]
+        key, since = waiting.popitem(last=False)
+        busy = self._busy[namespace] = self._busy.get(namespace, 0) + 1
+        if not waiting:
+            del self._waiting[namespace]
+        elif self._most is None or busy < self._most:
+            self._next[namespace] = None  # behind the others
         now = self._clock.monotonic()
         self._processing[key] = now
         if self.on_wait is not None:
@@ -126,7 +157,7 @@ class WorkQueue(Generic[K]):
         try:
             await waiter
         except asyncio.CancelledError:
-            if waiter.done() and not waiter.cancelled() and self._waiting:
+            if waiter.done() and not waiter.cancelled() and self._next:
                 self._wake_one()  # the key that woke this one is for another now
             raise
 
@@ -136,19 +167,33 @@ class WorkQueue(Generic[K]):
             if not waiter.done():
                 waiter.set_result(None)
                 return
+        if self.on_shortage is not None:
+            self.on_shortage()
 
     def done(self, key: K) -> None:
         """The work on a key has ended, well or not."""
-        self._processing.pop(key, None)
+        self._end(key)
         if key in self._again:
             self._again.discard(key)
             self.add(key)
 
     def put_off(self, key: K, seconds: float) -> None:
         """A key that was handed out was not looked at: it is handed out again after some seconds."""
-        self._processing.pop(key, None)
+        self._end(key)
         self._again.discard(key)
         self.add_at(key, self._clock.monotonic() + seconds)
+
+    def _end(self, key: K) -> None:
+        if self._processing.pop(key, None) is None:
+            return
+        namespace = _namespace(key)
+        busy = self._busy[namespace] - 1
+        if busy:
+            self._busy[namespace] = busy
+        else:
+            del self._busy[namespace]
+        if namespace in self._waiting and namespace not in self._next:
+            self._offer(namespace)
 
     def reopen(self) -> None:
         """After `close`: what is to be looked at later is."""
@@ -162,3 +207,7 @@ class WorkQueue(Generic[K]):
         if self._due.get(key) == moment:
             del self._due[key]
             self._add_now(key)
+
+
+def _namespace(key: Hashable) -> str:
+    return getattr(key, "namespace", "")

@@ -3,8 +3,12 @@
 import asyncio
 import time
 
+import pytest
+
+from dray.api.references import ObjectName
 from dray.api.status import ApiError
 from dray.reconcile import Controller, VirtualClock, WorkQueue
+from dray.reconcile.controller import SHARES
 from dray.reconcile.fair_turns import KEYS_PER_TURN
 
 
@@ -191,3 +195,68 @@ async def test_a_key_of_many_costs_what_one_of_few_does() -> None:
 
     few, many = min([await seconds_of_each(500) for _ in range(20)]), await seconds_of_each(40_000)
     assert many < 8 * few, "40,000 keys in order cost 20 times as much and more if each is searched for"
+
+
+async def test_namespaces_take_turns_and_one_has_so_many_keys_worked_on_at_most() -> None:
+    clock = VirtualClock()
+    queue: WorkQueue[ObjectName] = WorkQueue("q", clock, most=2)
+    for number in range(1000):
+        queue.add(ObjectName("crowd", str(number)))
+    queue.add(ObjectName("alone", "0"))
+    got = [await queue.get() for _ in range(3)]
+    assert [key.namespace for key in got] == ["crowd", "alone", "crowd"]
+    waits = asyncio.ensure_future(queue.get())
+    await clock.settle()
+    assert not waits.done(), "two keys of the namespace are being worked on"
+    queue.done(got[0])
+    assert await waits == ObjectName("crowd", "2")
+    assert (queue.processing, len(queue)) == (3, 997)
+
+
+@pytest.mark.parametrize("workers", [1, 4])
+async def test_namespaces_whose_writes_hang_hold_up_no_other(workers: int) -> None:
+    """A webhook may take half a minute for each pod of a namespace, for ever (issue 14)."""
+    clock = VirtualClock()
+    seen: list[str] = []
+
+    async def reconcile(key: ObjectName) -> None:
+        seen.append(key.namespace)
+        if key.namespace.startswith("hangs"):
+            await clock.sleep(1_000_000)
+
+    controller = Controller("test", reconcile, clock, workers=workers)
+    task = asyncio.get_running_loop().create_task(controller.run())
+    await clock.settle()
+    for number in range(SHARES - 1):
+        for name in range(3 * workers):
+            controller.queue.add(ObjectName(f"hangs-{number}", str(name)))
+    await clock.settle()
+    assert len(seen) == controller.queue.processing == (SHARES - 1) * workers
+    controller.queue.add(ObjectName("alone", "0"))
+    await clock.settle()
+    assert seen[-1] == "alone"
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    assert controller.queue.processing == 0
+
+
+async def test_keys_without_a_namespace_are_looked_at_by_as_many_as_there_are_workers() -> None:
+    """One worker is one at a time, for what must not be done side by side."""
+    clock = VirtualClock()
+    busy: list[str] = []
+
+    async def reconcile(key: str) -> None:
+        busy.append(key)
+        await clock.sleep(1)
+        assert busy == [key]
+        busy.remove(key)
+
+    controller = Controller("test", reconcile, clock)
+    task = asyncio.get_running_loop().create_task(controller.run())
+    for key in "abcdef":
+        controller.queue.add(key)
+    await clock.advance(10)
+    assert not busy
+    assert controller.queue.idle
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)

@@ -9,8 +9,10 @@ from typing import Any, NamedTuple
 from dray.api import codec
 from dray.api.conditions import READY, find_condition
 from dray.api.generated.coordination import Lease
-from dray.api.generated.core import Node, Pod, PodCondition
+from dray.api.generated.core import Node, Pod
 from dray.api.kinds import LEASES, NODES, PODS
+from dray.api.pods import is_ready
+from dray.api.references import ObjectName
 from dray.api.well_known import LEASE_NAMESPACE
 from dray.client.calls import patch_pod_status
 from dray.controllers.context import Context
@@ -41,7 +43,7 @@ class _News(NamedTuple):
     text: str
 
 
-class NodeLifecycleController(QueueController[str]):
+class NodeLifecycleController(QueueController[str | ObjectName]):
     """Keys are names of nodes whose conditions, taints or pods may have to be changed."""
 
     name = "node-lifecycle-controller"
@@ -71,8 +73,11 @@ class NodeLifecycleController(QueueController[str]):
             group.create_task(super().run())
             group.create_task(self._monitor())
 
-    async def reconcile(self, key: str) -> float | None:
-        """Writes conditions, taints and the readiness of pods of one node, where they are wrong."""
+    async def reconcile(self, key: str | ObjectName) -> float | None:
+        """Writes conditions and taints of one node, or the readiness of a pod, where they are wrong."""
+        if isinstance(key, ObjectName):
+            await self._tell_pod(key)
+            return None
         for news in self._news.pop(key, ()):
             await self._recorder.normal(news.node, news.reason, f"Node {key} event: {news.text}")
         node = self._nodes.get("", key)
@@ -80,7 +85,7 @@ class NodeLifecycleController(QueueController[str]):
             return None
         node = await self._write_conditions(node)
         if health.is_unknown(node):
-            await self._tell_pods(node)
+            self._tell_pods(node)
         else:
             self._told_pods.discard(key)
         await self._write_taints(node)
@@ -189,21 +194,28 @@ class NodeLifecycleController(QueueController[str]):
         self._nodes.put(changed)
         return changed
 
-    async def _tell_pods(self, node: Node) -> None:
+    def _tell_pods(self, node: Node) -> None:
         """Pods of a node that is not heard of are not ready either, so that nobody sends them work.
 
-        A node that says itself that it is not ready speaks for its pods, too.
+        A node that says itself that it is not ready speaks for its pods, too. Each is told by itself: a webhook may
+        refuse what is written of one of them, or take its time.
         """
         if node.metadata.name in self._told_pods:
             return
         for pod in self._pods.by_index(BY_NODE, node.metadata.name):
-            ready = find_condition(pod.status.conditions, READY)
-            if ready is not None and ready.status == "True":
-                await self._mark_unready(pod, ready)
+            if is_ready(pod):
+                self.queue.add(ObjectName.of(pod))
         self._told_pods.add(node.metadata.name)
 
-    async def _mark_unready(self, pod: Pod, ready: PodCondition) -> None:
+    async def _tell_pod(self, name: ObjectName) -> None:
+        pod = self._pods.get(*name)
+        node = self._nodes.get("", pod.spec.node_name) if pod is not None else None
+        if pod is not None and node is not None and health.is_unknown(node) and is_ready(pod):
+            await self._mark_unready(pod)
+
+    async def _mark_unready(self, pod: Pod) -> None:
         now = str(as_time(self._clock.now()))
+        ready = find_condition(pod.status.conditions, READY)
         condition = {**codec.to_builtins(ready), "status": "False", "lastTransitionTime": now}
         if await patch_pod_status(self._client, pod, {"conditions": [condition]}):
             await self._recorder.warning(pod, "NodeNotReady", "Node is not ready")
