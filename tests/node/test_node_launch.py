@@ -1,7 +1,13 @@
-"""What starts a container waits for the launcher, and for nobody who may stop it on its way (issue 14)."""
+"""What starts a container waits for the launcher, and for nobody who may hinder it on its way (issue 14)."""
 
 from __future__ import annotations
 
+import asyncio
+import fcntl
+import os
+import signal
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,27 +15,67 @@ import pytest
 from dray.node.runtime import launch
 from dray.node.runtime.launch import Around, Launch, LaunchFailed, Standard, Traces
 from dray.node.runtime.rights import Rights
-from process_world import MACHINE, alive
+from process_world import MACHINE, SLEEP, alive, process_runtime, process_world, shell
 
-STOPS = """
-import marshal, os, signal, sys
+HINDERED = """
+import marshal, os, signal, sys, time
 plan = marshal.load(open(int(sys.argv[1]), "rb"))
 open({numbers!r}, "a").write(str(os.getpid()) + " ")
 {told}
-os.kill(os.getpid(), signal.SIGSTOP)
+{happens}
 """
+STOPS = "os.kill(os.getpid(), signal.SIGSTOP)"
+WAITS = "time.sleep(1000)"
 TELLS = 'os.write(plan["report"], b"pid %d\\n" % os.getpid())'
 
 
+MANY = 12
+"""As many threads as there are for all that the agent does beside its loop, and more."""
+
+
 @pytest.mark.parametrize("told", ["", TELLS], ids=["before", "after"])
-def test_a_launcher_that_is_stopped_is_ended_and_holds_nobody_up(
-    told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("happens", "why"), [(STOPS, "stopped it"), (WAITS, "more than a minute")])
+def test_a_launcher_that_is_hindered_is_ended_and_holds_nobody_up(
+    told: str, happens: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A process of the container has its user, and sees who is started beside it."""
+    """A process of the container has its user, sees who is started beside it, and has files that it needs."""
     program, numbers = tmp_path / "launcher.py", tmp_path / "numbers"
-    program.write_text(STOPS.format(numbers=str(numbers), told=told))
+    program.write_text(HINDERED.format(numbers=str(numbers), told=told, happens=happens))
     monkeypatch.setattr(launch, "LAUNCHER", program)
+    monkeypatch.setattr(launch, "MOST_LOOKS", 20)
     wanted = Launch(command=("true",), environment={}, rights=Rights(user=0, group=0))
-    with pytest.raises(LaunchFailed, match="stopped it"):
+    with pytest.raises(LaunchFailed, match=why):
         launch.start(wanted, MACHINE, Standard(), Around("x", Traces(-1, -1, -1), "boot"))
     assert not alive(int(numbers.read_text()))
+
+
+@pytest.fixture
+def held_program() -> Iterator[str]:
+    """Whoever wants to run it waits until the kernel takes the lease away, 45 seconds later."""
+    with tempfile.NamedTemporaryFile(prefix="held-") as file:
+        os.chmod(file.fileno(), 0o755)
+        handled = signal.signal(signal.SIGIO, signal.SIG_IGN)
+        fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+        try:
+            yield file.name
+        finally:
+            fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+            signal.signal(signal.SIGIO, handled)
+
+
+async def test_commands_that_a_container_holds_up_keep_no_thread_from_others(held_program: str) -> None:
+    async with process_world() as world:
+        pod = await world.pod("holder", containers=shell(SLEEP))
+        await world.phase("holder", "Running")
+        console, uid = process_runtime(world).console, pod.metadata.uid
+        assert console is not None
+        asked = [
+            asyncio.ensure_future(console.execute(uid, "main", (held_program,), terminal=False, has_input=False))
+            for _ in range(MANY)
+        ]
+        await asyncio.sleep(0)
+        await world.pod("other", containers=shell("echo up"))
+        await world.phase("other", "Succeeded")
+        assert not any(one.done() for one in asked)
+        await world.delete("holder", grace=0)
+        await asyncio.gather(*asked, return_exceptions=True)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import inspect
 import logging
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +12,7 @@ from dray.driver.claims import Claim, ClaimDevice
 from dray.driver.devices import CounterSet, Device
 from dray.driver.driver import Driver, Edits, Health
 from dray.driver.errors import DriverError
+from dray.process.own_thread import on_own_thread
 
 log = logging.getLogger(__name__)
 
@@ -68,35 +67,9 @@ class Calls:
             if inspect.iscoroutinefunction(method):
                 return await method(*arguments)
             async with self._slots:
-                return await _on_a_thread(method, *arguments)
+                return await on_own_thread(method, *arguments)
         except DriverError:
             raise
         except Exception as error:
             log.exception("%s failed", getattr(method, "__qualname__", method))
             raise DriverError(f"{type(error).__name__}: {error}") from error
-
-
-async def _on_a_thread(method: Callable[..., Any], *arguments: Any) -> Any:
-    """Runs a plain method on a daemon thread, which unlike those of an executor cannot keep a program from ending."""
-    loop = asyncio.get_running_loop()
-    outcome: asyncio.Future[Any] = loop.create_future()
-
-    def settle(result: Any, error: Exception | None) -> None:
-        if outcome.cancelled():
-            return
-        if error is not None:
-            outcome.set_exception(error)
-        else:
-            outcome.set_result(result)
-
-    def work() -> None:
-        result, failure = None, None
-        try:
-            result = method(*arguments)
-        except Exception as error:
-            failure = error
-        with contextlib.suppress(RuntimeError):  # the loop may have ended while the method hung
-            loop.call_soon_threadsafe(settle, result, failure)
-
-    threading.Thread(target=work, name=getattr(method, "__name__", "driver"), daemon=True).start()
-    return await outcome

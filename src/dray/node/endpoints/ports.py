@@ -7,11 +7,11 @@ import ctypes
 import errno
 import os
 import socket
-import threading
 from typing import Final
 
 from dray.node.runtime.console import Console, NotThere
 from dray.process.http import Duplex, SocketDuplex
+from dray.process.own_thread import on_own_thread
 
 SECONDS: Final = 10.0
 HELD_AT_MOST: Final = 16 * 1024
@@ -33,7 +33,7 @@ async def connect(console: Console, uid: str, port: int) -> Duplex:
     try:
         problem: OSError | None = None
         for family, host in HOSTS:
-            made = await asyncio.to_thread(_socket_in, network, family)
+            made = await on_own_thread(_socket_in, network, family)
             try:
                 async with asyncio.timeout(SECONDS):
                     await asyncio.get_running_loop().sock_connect(made, (host, port))
@@ -52,30 +52,10 @@ async def connect(console: Console, uid: str, port: int) -> Duplex:
 
 
 def _socket_in(network: int | None, family: int) -> socket.socket:
-    """A socket of a network namespace, wherever it is used: a thread can be in another one than the process."""
-    if network is None:
-        return _socket(family)
-    found: list[socket.socket] = []
-    problem: list[OSError] = []
-
-    def work() -> None:
-        try:
-            if _libc.setns(network, NEW_NETWORK):
-                code = ctypes.get_errno()
-                raise OSError(code, os.strerror(code))
-            found.append(_socket(family))
-        except OSError as error:
-            problem.append(error)
-
-    thread = threading.Thread(target=work, name="port")  # which ends there, and is not used for anything else
-    thread.start()
-    thread.join()
-    if problem:
-        raise problem[0]
-    return found[0]
-
-
-def _socket(family: int) -> socket.socket:
+    """A socket of a network namespace, wherever it is used. The thread is in there from now on, and of no other use."""
+    if network is not None and _libc.setns(network, NEW_NETWORK):
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
     made = socket.socket(family, socket.SOCK_STREAM)
     made.setblocking(False)
     return made

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import threading
 from collections.abc import AsyncIterator, Callable
 from socket import socket, socketpair
 from typing import Final
@@ -19,6 +20,7 @@ from dray.node.runtime.held_inputs import HeldInputs
 from dray.node.runtime.launch import Standard
 from dray.node.runtime.log_reader import LogOptions, read_log
 from dray.node.runtime.machine import Machine
+from dray.process.own_thread import on_own_thread
 
 TERMINAL: Final = "xterm"
 DRAIN_SECONDS: Final = 10.0
@@ -88,7 +90,7 @@ class Console:
         self._now = now
 
     def log(self, uid: str, container: str, options: LogOptions) -> AsyncIterator[bytes]:
-        """The log of a container, or of the attempt before. Raises NotThere; iterating raises OSError."""
+        """The log of a container, or of the attempt before. Raises NotThere or OSError; iterating raises OSError."""
         attempt = self._find(uid, container, previous=options.previous)
         is_past = not options.follow and self._has_ended(attempt)
         return read_log(attempt, options, self._end_of(attempt), self._now, to_complete=is_past)
@@ -96,10 +98,13 @@ class Console:
     async def execute(
         self, uid: str, container: str, command: tuple[str, ...], *, terminal: bool, has_input: bool
     ) -> Execution:
-        """Starts a command beside a container's own. Raises NotThere, LaunchFailed or OSError."""
+        """Starts a command beside a container's own. Raises NotThere, LaunchFailed or OSError.
+
+        What is in the container decides how long that takes: a program is not run while somebody holds it with a lease.
+        """
         attempt = self._find(uid, container)
         starting = asyncio.ensure_future(
-            asyncio.to_thread(self._execute, attempt, command, terminal=terminal, has_input=has_input)
+            on_own_thread(self._execute, attempt, command, terminal=terminal, has_input=has_input)
         )
         try:
             return await asyncio.shield(starting)
@@ -116,7 +121,7 @@ class Console:
             os.close(log)
 
     def open_input(self, uid: str, container: str) -> Descriptor:
-        """To type into a container with. Raises NotThere."""
+        """To type into a container with. Raises NotThere or OSError."""
         attempt = self._find(uid, container)
         try:
             return Descriptor(attempt.open_input())
@@ -125,7 +130,7 @@ class Console:
 
     def end_input(self, uid: str, container: str) -> None:
         """What a container reads ends, if that is to end with the first who types (`stdinOnce`)."""
-        with contextlib.suppress(NotThere):
+        with contextlib.suppress(OSError, NotThere):
             self._inputs.release(self._find(uid, container).identity)
 
     def resize(self, uid: str, container: str, width: int, height: int) -> None:
@@ -137,7 +142,8 @@ class Console:
     def network(self, uid: str) -> int | None:
         """A descriptor of the network namespace in which the containers of a pod run; None if that is the machine's.
 
-        Raises NotThere if none of them runs: who asks for a port of theirs must not get one of the machine's.
+        Raises NotThere if none of them runs: who asks for a port of theirs must not get one of the machine's. Raises
+        OSError if nobody can tell now.
         """
         for attempts in self._attempts.of_pod(uid).values():
             with contextlib.suppress(OSError, ValueError, NotThere):
@@ -223,7 +229,7 @@ def _end_unwanted(starting: asyncio.Future[Execution]) -> None:
         execution = starting.result()
         execution.kill()
         execution.close()
-        asyncio.get_running_loop().run_in_executor(None, execution.reap)
+        threading.Thread(target=execution.reap, name="reap", daemon=True).start()
 
 
 def _pipes(stack: contextlib.ExitStack, *, has_input: bool) -> tuple[dict[str, Descriptor], Standard]:

@@ -9,6 +9,7 @@ import os
 import select
 import signal
 import subprocess
+import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -26,7 +27,11 @@ LONGEST_HOST_NAME: Final = 63
 LONGEST_REPORT: Final = 4096
 LOOK_MILLISECONDS: Final = 100
 """Between two looks at a launcher that says nothing."""
+MOST_LOOKS: Final = 600
+"""At one that does not get to its end: it may wait for a file or directory that is in the hand of its container."""
+KILL_MILLISECONDS: Final = 2000
 STOPPED: Final = b"0 another process of the container stopped it before it could start"
+STUCK: Final = b"0 it took more than a minute to start: something keeps its program or its working directory from it"
 
 _KEEP: Final = 'trap : TERM INT HUP QUIT; (exec "$@" 8>&- 9>&-); code=$?; echo $code >&9; exit $code'
 """Stays around the container's process to note its exit code, even if nobody else is there to see. It has the rights of
@@ -176,13 +181,11 @@ def _run(plan: Mapping[str, Any], hidden: Iterable[int], standard: Standard) -> 
         said = _report(reading, child)
     pid = _noted(said)
     problem = said if pid is None else said.partition(b"\n")[2]
-    if pid == child.pid:
+    if pid == child.pid or _is_reaped(child.pid):
         _let_go(child)
-    else:
-        child.wait()
     if pid is None or problem:
         if pid is not None:
-            os.waitpid(pid, 0)
+            _is_reaped(pid)
         number, _, why = problem.decode(errors="replace").partition(" ")
         raise LaunchFailed(why or "the launcher ended without a word", int(number) if number.isdecimal() else 0)
     return pid
@@ -191,9 +194,10 @@ def _run(plan: Mapping[str, Any], hidden: Iterable[int], standard: Standard) -> 
 def _report(reading: int, child: subprocess.Popen[bytes]) -> bytes:
     """What the launcher says until it is the program that was asked for.
 
-    Once it has their user, processes of its container may stop it, and whoever waits would do so for ever: it is ended.
+    Once it has their user, processes of its container may stop it, or keep from it what it needs, and whoever waits
+    would do so for ever: it is ended.
     """
-    said = b""
+    said, looks = b"", 0
     poll = select.poll()
     poll.register(reading, select.POLLIN)
     while len(said) < LONGEST_REPORT:
@@ -202,11 +206,25 @@ def _report(reading: int, child: subprocess.Popen[bytes]) -> bytes:
             if not part:
                 break
             said += part
-        elif stopped := [pid for pid in (child.pid, _noted(said)) if pid is not None and _is_stopped(pid)]:
-            for pid in stopped:
+            continue
+        looks += 1
+        begun = [pid for pid in (child.pid, _noted(said)) if pid is not None]
+        is_stopped = any(_is_stopped(pid) for pid in begun)
+        if is_stopped or looks >= MOST_LOOKS:
+            for pid in begun:
                 os.kill(pid, signal.SIGKILL)
-            return said + STOPPED
+            return said + (STOPPED if is_stopped else STUCK)
     return said
+
+
+def _is_reaped(pid: int) -> bool:
+    """Waits for a child that has ended or is about to. One that the kernel does not let go, because a file system of
+    its container does not answer, is left to it."""
+    for _ in range(KILL_MILLISECONDS):
+        if os.waitpid(pid, os.WNOHANG)[0]:
+            return True
+        time.sleep(0.001)
+    return False
 
 
 def _noted(said: bytes) -> int | None:
