@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 
 from dray.api.backoff import Backoff
-from dray.files import Directory
+from dray.files import Directory, UnsafeFile
 from dray.node import registration
 from dray.node.drivers import Drivers, Instance, RegistrationRefused
 from dray.node.registration import RegistrationFailed
@@ -32,6 +32,7 @@ AT_ONCE: Final = 8
 """So many plugins are asked at the same time who they are."""
 MOST: Final = 256
 """So many sockets are known at a time. A driver that makes thousands of them takes no files and no time from others."""
+_PASSED_OVER: Final = (FileNotFoundError, NotADirectoryError, PermissionError, UnsafeFile)
 
 
 class SocketFile(msgspec.Struct, frozen=True):
@@ -45,12 +46,13 @@ class SocketFile(msgspec.Struct, frozen=True):
 def find_sockets(path: Path) -> Iterator[SocketFile]:
     """The sockets in a directory and below, where only trusted users can put them.
 
-    Hidden names, links and other files are passed over, as are unreadable places.
+    Hidden names, links and other files are passed over, as are unreadable places. Raises OSError if nobody can tell
+    now, because the machine has no file to spare, for one.
     """
     try:
         with Directory.open(path) as directory:
             yield from _sockets(directory, 0)
-    except OSError:
+    except _PASSED_OVER:
         return
 
 
@@ -65,7 +67,7 @@ def _sockets(directory: Directory, depth: int) -> Iterator[SocketFile]:
             elif found is not None and stat.S_ISDIR(found.st_mode) and depth < DEEPEST:
                 with directory.child(name) as below:
                     yield from _sockets(below, depth + 1)
-        except OSError:
+        except _PASSED_OVER:
             continue
 
 
@@ -93,7 +95,11 @@ class PluginWatch:
 
     async def look(self) -> None:
         """Compares the directory with what is known. New sockets are taken in the order in which they were made."""
-        there = await asyncio.to_thread(lambda: set(find_sockets(self._directory)))
+        try:
+            there = await asyncio.to_thread(lambda: set(find_sockets(self._directory)))
+        except OSError as error:  # whoever is registered is not gone for that
+            log.warning("cannot look for plugins in %s: %s", self._directory, error)
+            return
         for socket in [one for one in self._tasks if one not in there]:
             await self._forget(socket)
         new = sorted(there - self._tasks.keys(), key=lambda one: one.born)

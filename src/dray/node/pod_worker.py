@@ -74,7 +74,7 @@ class PodWorker:
         self._services = services
         self._pod: Pod | None = None
         self._last: Pod | None = None
-        self._known = False
+        self._is_found = False
         self._woken = asyncio.Event()
         self._containers = PodContainers(
             services.runtime, services.environments, services.metrics, services.clock, self.wake
@@ -93,25 +93,21 @@ class PodWorker:
         self._pod = pod
         if pod is not None:
             self._last = pod
-            if not self._known:
-                self._known = True
-                self._containers.recover(pod)
         else:
             self._services.room.leave(self.uid)
         if not own:
             self.wake()
-
-    def adopt_stray(self) -> None:
-        """Nothing is known of the pod but what an agent before this one has left: that is taken down."""
-        self._containers.recover_stray(self.uid)
-        self.wake()
 
     def wake(self) -> None:
         """Something has changed that may matter."""
         self._woken.set()
 
     async def run(self) -> None:
-        """Works until the pod is gone and nothing is left of it."""
+        """Works until the pod is gone and nothing is left of it.
+
+        One that nobody has told anything of is known only by what an agent before this one has left: that is taken
+        down.
+        """
         while True:
             self._woken.clear()
             wait = await self._try()
@@ -146,7 +142,17 @@ class PodWorker:
             timer.cancel()
             await asyncio.gather(woken, timer, return_exceptions=True)
 
+    def _find(self) -> None:
+        """Finds what an agent before this one has left. Raises OSError; before that is known, nothing is begun."""
+        if self._last is not None:
+            self._containers.recover(self._last)
+        else:
+            self._containers.recover_stray(self.uid)
+        self._is_found = True
+
     async def _sync(self) -> float | None:
+        if not self._is_found:
+            self._find()
         pod = self._pod
         if pod is None or pod.metadata.deletion_timestamp is not None or self._end is not None:
             return await self._finish()

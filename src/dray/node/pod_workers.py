@@ -36,7 +36,7 @@ class PodWorkers:
         """Pods of which only traces are left are taken down, if nobody knows better."""
         for uid in uids:
             if uid not in self._workers:
-                self._worker(uid).adopt_stray()
+                self._worker(uid).wake()
 
     def wake(self, uids: Iterable[str] | None = None) -> None:
         """Lets workers look again: those of some pods, or all."""

@@ -93,7 +93,14 @@ def _runtime(options: Options, clock: Clock) -> Runtime:
     """Raises AgentError. The machine is looked at before anything is changed: containers start as the agent did."""
     if options.runtime == NoRuntime.name:
         return NoRuntime(clock)
-    machine = find_machine(options.container_user, options.container_ids, options.pod_network, options.most_processes)
+    try:
+        machine = find_machine(
+            options.container_user, options.container_ids, options.pod_network, options.most_processes
+        )
+    except OSError as error:
+        raise AgentError(
+            f"cannot find out what containers can have on this machine: {error.strerror}. Start the agent again."
+        ) from None
     if not machine.is_root and options.container_user is not None:
         raise AgentError("only root can run containers as another user. Leave --container-user out, or be root.")
     for missing in machine.shortcomings():

@@ -128,6 +128,8 @@ class Endpoints:
             return Response(404, str(error).encode(), TEXT)
         except ValueError as error:
             return Response(400, str(error).encode(), TEXT)
+        except OSError as error:  # no file to spare, or a disk that fails
+            return Response(500, str(error).encode(), TEXT)
 
     async def _dispatch(self, request: Request, first: str, rest: list[str]) -> Answer:
         """Raises NotThere or ValueError."""

@@ -22,7 +22,7 @@ from typing import Final
 
 import msgspec
 
-from dray.files import Directory
+from dray.files import Directory, UnsafeFile
 from dray.node.runtime.interface import Exit
 from dray.node.runtime.launch import Launch, Standard, Traces
 
@@ -129,24 +129,27 @@ class Attempt:
             return directory.open_file(name, os.O_WRONLY | os.O_APPEND if to_write else os.O_RDONLY)
 
     def started(self) -> tuple[int, float] | None:
-        """The process group and when it began; None if it did not."""
-        with contextlib.suppress(OSError, ValueError), self._open() as directory:
+        """The process group and when it began; None if it did not. Raises OSError if nobody can tell now."""
+        with _nothing_there(), self._open() as directory:
             status = directory.status(f"{self.number}.pid")
             if status is not None:
                 return int(directory.read(f"{self.number}.pid", SMALL)), status.st_mtime
         return None
 
     def exit(self) -> Exit | None:
-        """How it ended, if the shell around it got to say so."""
-        with contextlib.suppress(OSError, ValueError), self._open() as directory:
+        """How it ended, if the shell around it got to say so. Raises OSError if nobody can tell now."""
+        with _nothing_there(), self._open() as directory:
             status = directory.status(f"{self.number}.exit")
             if status is not None:
                 return Exit(int(directory.read(f"{self.number}.exit", SMALL)) & 0xFF, status.st_mtime)
         return None
 
     def is_of(self, pid: int) -> bool:
-        """Whether a process is the one that was started, and not another that got the same number later."""
-        with contextlib.suppress(OSError), self._open() as directory:
+        """Whether a process is the one that was started, and not another that got the same number later.
+
+        Raises OSError if nobody can tell now.
+        """
+        with _nothing_there(), self._open() as directory:
             noted = directory.read(f"{self.number}.born", SMALL).split()
             return noted == [_birth(pid).encode(), boot_id().encode()]
         return False
@@ -170,11 +173,11 @@ class Attempts:
         return Attempt(self._pods, uid, container, number)
 
     def of_pod(self, uid: str) -> dict[str, list[Attempt]]:
-        """The attempts that were made to run each container of a pod, in order."""
+        """The attempts that were made to run each container of a pod, in order. Raises OSError if nobody can tell."""
         found: dict[str, list[Attempt]] = {}
-        with contextlib.suppress(OSError), self._pods.child(uid) as pod:
+        with _nothing_there(), self._pods.child(uid) as pod:
             for container in pod.names():
-                with contextlib.suppress(OSError), pod.child(container) as directory:
+                with _nothing_there(), pod.child(container) as directory:
                     numbers = [name.removesuffix(".pid") for name in directory.names() if name.endswith(".pid")]
                     made = sorted(int(number) for number in numbers if number.isascii() and number.isdigit())
                     if made:
@@ -190,11 +193,21 @@ class Attempts:
         self._pods.remove_tree(uid)
 
 
+@contextlib.contextmanager
+def _nothing_there() -> Iterator[None]:
+    """What is missing, or was not made by the agent, is nothing. What only cannot be read now, because the machine has
+    no file to spare or its disk fails, is there all the same: a container that runs must not be started once more."""
+    try:
+        yield
+    except (FileNotFoundError, NotADirectoryError, ProcessLookupError, UnsafeFile, ValueError):
+        return
+
+
 def boot_id() -> str:
-    """Another one after every start of the machine."""
+    """Another one after every start of the machine. Raises OSError if nobody can tell now."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    except OSError:
+    except FileNotFoundError:
         return ""
 
 

@@ -78,7 +78,10 @@ class Runtime(Protocol):
         ...
 
     def recover(self, pod: Pod, on_exit: OnExit, /) -> dict[str, Running]:
-        """The last containers of a pod by name, from before the agent was restarted; they may have ended meanwhile."""
+        """The last containers of a pod by name, from before the agent was restarted; they may have ended meanwhile.
+
+        Raises OSError if nobody can tell now: to be asked again, for what runs must not be started once more.
+        """
         ...
 
     def known_pods(self) -> set[str]:
@@ -86,7 +89,7 @@ class Runtime(Protocol):
         ...
 
     def recover_stray(self, uid: str, on_exit: OnExit, /) -> list[Running]:
-        """The containers that are left of a pod which is not in the API any more."""
+        """The containers that are left of a pod which is not in the API any more. Raises OSError, as `recover`."""
         ...
 
     def clean(self, uid: str) -> None:

@@ -44,6 +44,7 @@ CONTROLLING_TERMINAL, UNLOCK_TERMINAL, OTHER_END = 0x540E, 0x40045431, 0x5441
 TERMINALS = (5, 2)
 """The device that makes terminals."""
 LINKS_AT_MOST = 40
+SHORTAGES = (errno.EAGAIN, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 HELD_DESCRIPTOR, EXIT_DESCRIPTOR = 8, 9
 MASKED = (
     "/proc/acpi",
@@ -95,16 +96,17 @@ def main() -> None:
 
 
 def probe() -> None:
-    """Ends with 0 if a container can have namespaces of its own here."""
+    """Ends with 0 if a container can have namespaces of its own here, with 1 if not, with 2 if nobody can tell now."""
     try:
         call("unshare", libc.unshare(NEW_MOUNTS | NEW_HOST_NAME | NEW_IPC | NEW_PROCESSES))
         child = os.fork()
         if child:
-            os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) and 1)
+            os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) & 0xFF)
         set_attributes(-100, "/", EVERYTHING_BELOW, propagation=PRIVATE)
         mount("proc", "/proc", "proc", NO_SUID | NO_DEVICES | NO_EXEC)
-    except (Failed, OSError):
-        os._exit(1)
+    except (Failed, OSError) as error:
+        number = error.number if isinstance(error, Failed) else error.errno
+        os._exit(2 if number in SHORTAGES else 1)
     os._exit(0)
 
 
@@ -380,7 +382,8 @@ def system_call(what: str, number: int, *arguments: int | bytes) -> int:
 def call(what: str, result: int) -> int:
     """The result of a system call. Raises Failed if it has none."""
     if result < 0:
-        raise Failed(f"{what}: {os.strerror(ctypes.get_errno())}")
+        number = ctypes.get_errno()
+        raise Failed(f"{what}: {os.strerror(number)}", number)
     return result
 
 

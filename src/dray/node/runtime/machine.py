@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import platform
 import resource
@@ -19,7 +20,9 @@ from dray.node.runtime.control_groups import find_control_groups
 LAUNCHER: Final = Path(__file__).with_name("launcher.py")
 """Runs by itself, for every container, so it does without everything that takes time to load."""
 INTERPRETER: Final = (sys.executable, "-I", "-S")
-PROBE_SECONDS: Final = 20.0
+PROBE_SECONDS: Final = 60.0
+CAN, CANNOT = 0, 1
+"""What the launcher ends with that is asked; with anything else, nobody can tell."""
 SECCOMP_MACHINES: Final = ("x86_64", "aarch64")
 
 
@@ -74,7 +77,7 @@ def find_machine(
     pod_network: str = "host",
     most_processes: int = MOST_PROCESSES,
 ) -> Machine:
-    """This machine, as it is for this process."""
+    """This machine, as it is for this process. Raises OSError if nobody can tell now."""
     user, group = os.geteuid(), os.getegid()
     run_as, run_as_group = default_user or (user, group)
     return Machine(
@@ -119,7 +122,11 @@ def _groups_of_users() -> dict[int, int]:
 
 
 def _can_make_namespaces() -> bool:
-    """Whether the launcher gets as far as a container's own /proc; asked of it, for there are many reasons why not."""
+    """Whether the launcher gets as far as a container's own /proc; asked of it, for there are many reasons why not.
+
+    Raises OSError if that cannot be found out: containers must not share for months what they could have for
+    themselves, because the machine was short of something when the agent began.
+    """
     try:
         done = subprocess.run(
             [*INTERPRETER, str(LAUNCHER), "probe"],
@@ -129,6 +136,8 @@ def _can_make_namespaces() -> bool:
             timeout=PROBE_SECONDS,
             check=False,
         )
-    except (OSError, subprocess.TimeoutExpired):
-        return False
-    return done.returncode == 0
+    except subprocess.TimeoutExpired:
+        raise TimeoutError(errno.ETIMEDOUT, "it takes too long to find out which namespaces can be made") from None
+    if done.returncode not in (CAN, CANNOT):
+        raise OSError(errno.EAGAIN, "the machine is too short of memory or files to tell which namespaces can be made")
+    return done.returncode == CAN

@@ -12,7 +12,7 @@ import contextlib
 import os
 import shutil
 import signal
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from pathlib import Path
 from typing import Final
 
@@ -35,9 +35,11 @@ from dray.node.runtime.log_times import LogTimes
 from dray.node.runtime.machine import Machine, find_machine
 from dray.node.runtime.memory_score import memory_score
 from dray.node.runtime.rights import Refusal, Rights, plan_rights, refusal
+from dray.process.own_thread import on_own_thread
 from dray.reconcile import Clock
 
 KILLED: Final = 128 + signal.SIGKILL
+STARTS_AT_ONCE: Final = 8
 MOST_PLACES: Final = 1000
 """In which a program is looked for. There is room for half a million in a variable, and few threads for that."""
 
@@ -56,6 +58,7 @@ class ProcessRuntime:
         self._times = LogTimes(clock)
         self._inputs = HeldInputs()
         self.console: Console | None = Console(self._attempts, self._machine, self._inputs, clock.now)
+        self._starts = asyncio.Semaphore(STARTS_AT_ONCE)
         self._watched: dict[Running, _Process] = {}
         self._hooks: set[asyncio.Task[None]] = set()
 
@@ -75,7 +78,8 @@ class ProcessRuntime:
         wanted = await asyncio.to_thread(_launch, order, applied, rights, self._machine)
         identity = f"process://{attempt.identity}"
         await run_hooks(changes.hooks, BEFORE, ContainerInfo(identity, "creating", str(attempt.directory)))
-        pid = await _spawned(asyncio.to_thread(_spawn, order, wanted, self._machine, attempt, self._inputs))
+        async with self._starts:
+            pid = await _spawned(on_own_thread(_spawn, order, wanted, self._machine, attempt, self._inputs))
         running = Running(identity, order.attempt, self._clock.now(), applied.warnings)
         try:
             self._watch(running, _Process(pid, attempt, changes.hooks, is_child=True), on_exit)
@@ -103,23 +107,19 @@ class ProcessRuntime:
         self._signal(container, signal.SIGKILL)
 
     def recover(self, pod: Pod, on_exit: OnExit, /) -> dict[str, Running]:
-        """The last containers of a pod by name, running or ended."""
-        found = {}
-        for name, attempts in self._attempts.of_pod(pod.metadata.uid).items():
-            running = self._recover(attempts[-1], on_exit)
-            if running is not None:
-                found[name] = running
-        return found
+        """The last containers of a pod by name, running or ended. Raises OSError if nobody can tell now."""
+        made = self._attempts.of_pod(pod.metadata.uid).values()
+        return {one.container: running for one, running in self._recover((each[-1] for each in made), on_exit)}
 
     def known_pods(self) -> set[str]:
         """The pods that have a directory."""
         return self._attempts.pods()
 
     def recover_stray(self, uid: str, on_exit: OnExit) -> list[Running]:
-        """The containers of a pod that is gone which still run."""
+        """The containers of a pod that is gone which still run. Raises OSError if nobody can tell now."""
         made = self._attempts.of_pod(uid).values()
-        every = [self._recover(attempt, on_exit) for attempts in made for attempt in attempts]
-        return [one for one in every if one is not None and one.exit is None]
+        every = self._recover((attempt for attempts in made for attempt in attempts), on_exit)
+        return [running for _, running in every if running.exit is None]
 
     def clean(self, uid: str) -> None:
         """Removes the pod's directory, logs and all."""
@@ -141,7 +141,24 @@ class ProcessRuntime:
         except CdiError as error:
             raise StartFailed("CreateContainerError", str(error)) from None
 
-    def _recover(self, attempt: Attempt, on_exit: OnExit) -> Running | None:
+    def _recover(self, attempts: Iterable[Attempt], on_exit: OnExit) -> list[tuple[Attempt, Running]]:
+        """What there is of each attempt that was begun. Raises OSError, and then none of them is watched."""
+        found: list[tuple[Attempt, Running]] = []
+        try:
+            for attempt in attempts:
+                running = self._recover_one(attempt, on_exit)
+                if running is not None:
+                    found.append((attempt, running))
+        except OSError:
+            for attempt, running in found:
+                process = self._watched.pop(running, None)
+                if process is not None:
+                    process.release()
+                    self._times.stop(attempt)
+            raise
+        return found
+
+    def _recover_one(self, attempt: Attempt, on_exit: OnExit) -> Running | None:
         started = attempt.started()
         if started is None:
             return None
@@ -152,14 +169,11 @@ class ProcessRuntime:
                 self._watch(running, _Process(pid, attempt, (), is_child=False), on_exit)
                 return running
         # It has ended, maybe this very moment.
-        attempt.forget_launch()
         running.exit = attempt.exit() or Exit(None, self._clock.now())
+        attempt.forget_launch()
         return running
 
     def _watch(self, running: Running, process: _Process, on_exit: OnExit) -> None:
-        self._watched[running] = process
-        self._times.follow(process.attempt)
-
         def ended() -> None:
             del self._watched[running]
             self._times.stop(process.attempt)
@@ -172,6 +186,8 @@ class ProcessRuntime:
             on_exit()
 
         process.watch(ended)
+        self._watched[running] = process
+        self._times.follow(process.attempt)
 
     def _after(self, running: Running, process: _Process) -> None:
         if any(hook.hook_name in END for hook in process.hooks):
@@ -206,7 +222,11 @@ class _Process:
 
     def watch(self, ended: Callable[[], None]) -> None:
         """Calls `ended` when the process has."""
-        asyncio.get_running_loop().add_reader(self._handle, ended)
+        try:
+            asyncio.get_running_loop().add_reader(self._handle, ended)
+        except OSError:
+            os.close(self._handle)
+            raise
 
     def finish(self) -> int | None:
         """Its exit code; what is left of its group is killed."""
@@ -220,8 +240,10 @@ class _Process:
         elif not _lives(self.pid):  # else the number is another's already, and nothing of the group is left
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.pid, signal.SIGKILL)
-        said = self.attempt.exit()
-        return said.code if said is not None else code
+        with contextlib.suppress(OSError):
+            said = self.attempt.exit()
+            return said.code if said is not None else code
+        return code
 
     def release(self) -> None:
         """Stops watching."""
