@@ -70,6 +70,9 @@ SIDECAR = {"name": "side", "restartPolicy": "Always"}
         (pod(), {"main": View(start_failures=1, failed_at=999.5)}, PodPlan((), 0.5)),
         (pod(), {"main": View(start_failures=3, failed_at=999.0)}, PodPlan((), 3.0)),
         (pod(), {"main": View(start_failures=1, failed_at=990.0)}, PodPlan(("main",))),
+        # The clock was set back since.
+        (pod(), {"main": ended(1, at=NOW + 36_000, restarts=3)}, PodPlan(("main",))),
+        (pod(), {"main": View(start_failures=3, failed_at=NOW + 36_000)}, PodPlan(("main",))),
     ],
 )
 def test_plans(given: Pod, views: dict[str, View], wanted: PodPlan) -> None:

@@ -139,16 +139,20 @@ class _Turns:
         view = self._views.get(container.name, NEW)
         if view.running or (view.ended is not None and not must_restart(self._spec, container, view.ended)):
             return False
-        due = 0.0
+        wait = 0.0
         if view.start_failures:
-            due = view.failed_at + FAILED_STARTS.after(view.start_failures)
+            wait = self._left(view.failed_at, FAILED_STARTS.after(view.start_failures))
         elif view.ended is not None:
-            due = view.ended.finished_at + backoff(view)
-        if due <= self._now:
+            wait = self._left(view.ended.finished_at, backoff(view))
+        if wait <= 0.0:
             self._start.append(container.name)
             return False
-        self._waits.append(due - self._now)
+        self._waits.append(wait)
         return True
+
+    def _left(self, since: float, pause: float) -> float:
+        """What is left of a pause. A clock that is set back by hours makes none of it longer, but ends it."""
+        return since + pause - self._now if since <= self._now else 0.0
 
     def plan(self, outcome: str = "") -> PodPlan:
         return PodPlan(tuple(self._start), min(self._waits, default=None), outcome)
