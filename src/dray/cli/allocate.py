@@ -28,6 +28,7 @@ class Answer(NamedTuple):
 
 
 def run(
+    *,
     sources: Annotated[
         list[str] | None,
         typer.Argument(metavar="FILE|DIR|-", help="Manifests or dumps of a cluster, as with -f."),

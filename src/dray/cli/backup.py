@@ -15,11 +15,8 @@ from dray.prose import wording
 def run(
     file: Annotated[Path, typer.Argument(help="File to write; it must not exist.")],
     directory: Annotated[Path, server_options.directory_option("State directory to back up.")],
-    store: server_options.StoreOption = "lmdb",
-    etcd_prefix: server_options.EtcdPrefix = server_options.DEFAULT_PREFIX,
-    etcd_authority: server_options.EtcdAuthority = None,
-    etcd_certificate: server_options.EtcdCertificate = None,
-    etcd_key: server_options.EtcdKey = None,
+    *,
+    where: server_options.StoreOptions,
 ) -> None:
     """Copy everything stored to a file, while the server runs or not. Keys and certificates are not in it.
 
@@ -27,7 +24,7 @@ def run(
     """
     from dray.store import StoreError, backup
 
-    etcd = server_options.etcd_address(store, etcd_prefix, (etcd_authority, etcd_certificate, etcd_key))
+    etcd = where.etcd()
     if etcd is not None:
         from dray.server.etcd_instance import layout
         from dray.store.etcd import moving

@@ -14,7 +14,8 @@ from dray.api.cluster.managed_cluster import AUTOMATIC_TAINTS
 from dray.api.kinds import CLUSTERS
 from dray.api.taints import taint_text
 from dray.cli import live, output, tables
-from dray.cli.taint_options import Manner, Place, TaintText
+from dray.cli.running_cluster import RunningCluster
+from dray.cli.taint_options import Manner, TaintText
 from dray.client.calls import patch_as_it_is
 from dray.live.hubs import load_fleet
 from dray.placement import PlacementChange, preview_change
@@ -34,7 +35,7 @@ Change = Callable[[ManagedCluster], tuple[Taint, ...]]
 """The taints that a cluster should have."""
 
 
-def taint(name: str, taints: Sequence[TaintText], place: Place, manner: Manner) -> None:
+def taint(name: str, taints: Sequence[TaintText], cluster: RunningCluster, manner: Manner) -> None:
     """Taints a cluster after showing which placements lose it. Ends with 0."""
     now = current_time()
     wanted = tuple(Taint(key=key, value=value, effect=effect, time_added=now) for key, value, effect in taints)
@@ -54,10 +55,10 @@ def taint(name: str, taints: Sequence[TaintText], place: Place, manner: Manner) 
             )
         return output.YES
 
-    raise typer.Exit(live.call(work, "taint", kubeconfig=place.kubeconfig, context=place.context))
+    raise typer.Exit(live.call(work, "taint", cluster))
 
 
-def untaint(name: str, key: str, effect: str, place: Place, manner: Manner) -> None:
+def untaint(name: str, key: str, effect: str, cluster: RunningCluster, manner: Manner) -> None:
     """Takes taints of a key away from a cluster. Ends with 0, or 1 if it has none."""
 
     async def work(client: HttpClient) -> int:
@@ -79,7 +80,7 @@ def untaint(name: str, key: str, effect: str, place: Place, manner: Manner) -> N
             manner.say("The hub sets this taint itself: it comes back unless the cluster is available.")
         return output.YES
 
-    raise typer.Exit(live.call(work, "untaint", kubeconfig=place.kubeconfig, context=place.context))
+    raise typer.Exit(live.call(work, "untaint", cluster))
 
 
 def _find(objects: Sequence[FleetObject], name: str) -> ManagedCluster:

@@ -8,6 +8,8 @@ from typing import Any, Final, NamedTuple
 
 import typer
 
+from dray.cli.option_groups import spread, spread_all
+
 
 class Command(NamedTuple):
     """`home` is `module:attribute` below `dray.cli`: a function, or a Typer with commands of its own."""
@@ -176,9 +178,10 @@ def _make(name: str, command: Command) -> Any:
     parent = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
     parent.callback()(_nothing)
     if isinstance(found, typer.Typer):
+        spread_all(found)
         parent.add_typer(found, name=name)
     else:
-        parent.command(name, context_settings=command.settings)(found)
+        parent.command(name, context_settings=command.settings)(spread(found))
     group: Any = typer.main.get_command(parent)
     return group.commands[name]
 

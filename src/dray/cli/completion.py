@@ -237,6 +237,7 @@ def _from_files(files: Sequence[str], kinds: Sequence[Kind]) -> dict[Kind, list[
 
 def _from_cluster(given: dict[str, Any], kinds: Sequence[Kind]) -> dict[Kind, list[Object]]:
     from dray.cli import live
+    from dray.cli.running_cluster import RunningCluster
 
     async def work(client: HttpClient) -> dict[Kind, list[Object]]:
         import asyncio
@@ -247,4 +248,5 @@ def _from_cluster(given: dict[str, Any], kinds: Sequence[Kind]) -> dict[Kind, li
             lists = await asyncio.gather(*(list_if_served(client, kind) for kind in kinds))
         return {kind: list(found or ()) for kind, found in zip(kinds, lists, strict=True)}
 
-    return live.call(work, "completion", kubeconfig=given.get("kubeconfig"), context=given.get("context") or "")
+    cluster = RunningCluster(kubeconfig=given.get("kubeconfig"), context=given.get("context") or "")
+    return live.call(work, "completion", cluster)

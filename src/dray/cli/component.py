@@ -10,13 +10,13 @@ import signal
 import socket
 import uuid
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import msgspec
 import typer
 
-from dray.cli import completion, output
+from dray.cli import output
+from dray.cli.option_groups import OptionGroup
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -26,38 +26,6 @@ if TYPE_CHECKING:
     from dray.reconcile import Clock
 
 log = logging.getLogger(__name__)
-
-Kubeconfig: TypeAlias = Annotated[
-    Path | None,
-    typer.Option(
-        "--kubeconfig",
-        help="The cluster; by default $KUBECONFIG, ~/.kube/config, that of the pod, or the one that dray up runs here.",
-    ),
-]
-Context: TypeAlias = Annotated[
-    str, typer.Option("--context", help="Which context of the kubeconfig.", autocompletion=completion.contexts)
-]
-LeaderElect: TypeAlias = Annotated[
-    bool, typer.Option("--leader-elect/--no-leader-elect", help="Work only while holding the lease; others wait.")
-]
-Lease: TypeAlias = Annotated[
-    str,
-    typer.Option(
-        "--lease", metavar="[NAMESPACE/]NAME", help="The lease that replicas compete for, in kube-system unless told."
-    ),
-]
-
-LeaseSeconds: TypeAlias = Annotated[
-    int | None,
-    typer.Option(
-        "--lease-seconds",
-        metavar="N",
-        help="So long nobody works after the one with the lease was killed; who cannot renew it for most of that "
-        "stands by. By default 2 on dray's server, 15 on others.",
-        min=2,
-        max=3600,
-    ),
-]
 
 MetricsPort: TypeAlias = Annotated[
     int | None,
@@ -71,9 +39,28 @@ MetricsPort: TypeAlias = Annotated[
 MetricsBind: TypeAlias = Annotated[
     str, typer.Option("--bind", metavar="ADDRESS", help="Address for --metrics-port. Whoever reaches it may read.")
 ]
-Verbosity: TypeAlias = Annotated[
-    int, typer.Option("--verbosity", "-v", help="1 logs details, 4 every pod, 5 every step of it.", min=0)
-]
+
+
+class ComponentOptions(OptionGroup, frozen=True):
+    """What every component that others stand by for can be told."""
+
+    leader_elect: Annotated[bool, typer.Option(help="Work only while holding the lease; others wait.")] = True
+    lease_seconds: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="So long nobody works after the one with the lease was killed; who cannot renew it for most of that "
+            "stands by. By default 2 on dray's server, 15 on others.",
+            min=2,
+            max=3600,
+        ),
+    ] = None
+    metrics_port: MetricsPort = None
+    bind: MetricsBind = "127.0.0.1"
+    verbosity: Annotated[
+        int, typer.Option("--verbosity", "-v", help="1 logs details, 4 every pod, 5 every step of it.", min=0)
+    ] = 0
+
 
 Work = Callable[[], Coroutine[Any, Any, None]]
 """Until cancelled."""
@@ -88,7 +75,7 @@ class Duties(msgspec.Struct, frozen=True):
 
 
 class Component(msgspec.Struct, frozen=True):
-    """What to run: `lease`, with or without its namespace, is what replicas compete for; empty for no competition.
+    """What to run: `lease`, with or without its namespace, is what replicas compete for, if they do.
 
     `duties` are there for as long as the component runs. `problems` says, by part, why it is not ready; an empty text
     if it is.
@@ -98,36 +85,17 @@ class Component(msgspec.Struct, frozen=True):
     duties: Callable[[HttpClient, Clock], contextlib.AbstractAsyncContextManager[Duties]]
     registry: CollectorRegistry
     problems: Callable[[], Mapping[str, str]]
-    lease: str = ""
-    lease_seconds: int | None = None
-    port: int | None = None
-    bind: str = "127.0.0.1"
+    lease: str
+    options: ComponentOptions
 
 
-def connect(kubeconfig: Path | None, context: str) -> Connection:
-    """The way to the cluster; to the one that `dray up` runs here if none is named. Ends with exit code 2."""
-    from dray.cli import clusters
-    from dray.client.kubeconfig import KubeconfigError, NothingGiven, find_connection, load_kubeconfig
-
-    try:
-        try:
-            return find_connection(kubeconfig, context)
-        except NothingGiven as error:
-            here = clusters.find_default()
-            if here is None:
-                output.fail(f"{error}, or start one with: dray up --detach")
-            return load_kubeconfig([here.kubeconfig])
-    except KubeconfigError as error:
-        output.fail(str(error))
-
-
-def run(component: Component, connection: Connection, *, verbosity: int = 0) -> None:
+def run(component: Component, connection: Connection) -> None:
     """Runs a component until it is told to stop. Ends with exit code 2 if it cannot go on."""
     import uvloop
 
     from dray.process import logs
 
-    logs.configure(json=False, verbosity=verbosity)
+    logs.configure(json=False, verbosity=component.options.verbosity)
     problem = uvloop.run(_run(component, connection))
     if problem:
         output.fail(problem)
@@ -168,17 +136,18 @@ async def _endpoints(component: Component) -> AsyncIterator[str]:
     """Health and metrics, if they are wanted; gives what is in the way, empty if nothing is."""
     from dray.process.component_endpoints import ComponentEndpoints
 
-    if component.port is None:
+    bind, wanted = component.options.bind, component.options.metrics_port
+    if wanted is None:
         yield ""
         return
     endpoints = ComponentEndpoints(component.registry, component.problems)
     try:
         try:
-            port = await endpoints.start(component.bind, component.port)
+            port = await endpoints.start(bind, wanted)
         except OSError as error:
-            yield f"--metrics-port: cannot listen on {component.bind}:{component.port}: {error.strerror or error}."
+            yield f"--metrics-port: cannot listen on {bind}:{wanted}: {error.strerror or error}."
             return
-        host = f"[{component.bind}]" if ":" in component.bind else component.bind
+        host = f"[{bind}]" if ":" in bind else bind
         print(f"metrics http://{host}:{port}/metrics", flush=True)
         yield ""
     finally:
@@ -189,7 +158,7 @@ async def _work(component: Component, client: HttpClient, clock: Clock) -> None:
     from dray.process.tasks import run_until_first
 
     async with component.duties(client, clock) as duties:
-        leading = _lead(component, duties.lead, client, clock) if component.lease else duties.lead()
+        leading = _lead(component, duties.lead, client, clock) if component.options.leader_elect else duties.lead()
         await (leading if duties.follow is None else run_until_first(duties.follow(), leading))
 
 
@@ -203,14 +172,14 @@ async def _lead(component: Component, lead: Work, client: HttpClient, clock: Clo
     def say(reason: str) -> None:
         print(f"waiting for lease {namespace or NAMESPACE}/{name}: {reason}", flush=True)
 
-    seconds = component.lease_seconds or await _default_lease_seconds(client, clock, say)
+    seconds = component.options.lease_seconds or await _default_lease_seconds(client, clock, say)
     elector = LeaderElector(
         client,
         name,
         identity,
         clock,
         lease_seconds=seconds,
-        longest=leader.USUAL_SECONDS if component.lease_seconds is None else 0,
+        longest=leader.USUAL_SECONDS if component.options.lease_seconds is None else 0,
         renew=leader.SHORT_RENEW_SECONDS if seconds == leader.SHORT_SECONDS else None,
         namespace=namespace or NAMESPACE,
         on_wait=say,

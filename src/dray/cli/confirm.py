@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import typer
 
-from dray.cli import completion, component, live, names, output, tables
+from dray.cli import completion, live, names, output, tables
+from dray.cli.running_cluster import RunningCluster
 from dray.cli.taint_options import Format
 
 if TYPE_CHECKING:
@@ -52,15 +53,15 @@ class Held(NamedTuple):
 def confirm(
     targets: Targets = None,
     format_: Format = output.Format.TEXT,
-    kubeconfig: component.Kubeconfig = None,
-    context: component.Context = "",
+    *,
+    cluster: RunningCluster,
 ) -> None:
     """List what the guard holds, or confirm that some of it is meant: then its pods leave.
 
     Exit code 0: confirmed, or something is held; 1: nothing is held, or evicts anybody; 2: cannot.
     """
     work = _list(format_) if not targets else _each(targets, _confirm, "Confirmed")
-    raise typer.Exit(live.call(work, "confirm", kubeconfig=kubeconfig, context=context))
+    raise typer.Exit(live.call(work, "confirm", cluster))
 
 
 def cancel(
@@ -70,15 +71,15 @@ def cancel(
             metavar="rule/RULE|node/NODE", help="What is not to evict.", autocompletion=completion.cancellable
         ),
     ],
-    kubeconfig: component.Kubeconfig = None,
-    context: component.Context = "",
+    *,
+    cluster: RunningCluster,
 ) -> None:
     """Take back an eviction that the guard holds, or that goes on: NoExecute becomes NoSchedule, and nobody leaves.
 
     Exit code 0: done; 1: some of it evicts nobody; 2: cannot.
     """
     work = _each(targets, _cancel, "Cancelled")
-    raise typer.Exit(live.call(work, "cancel", kubeconfig=kubeconfig, context=context))
+    raise typer.Exit(live.call(work, "cancel", cluster))
 
 
 def _list(format_: output.Format) -> Any:

@@ -8,12 +8,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
-import msgspec
 import typer
+from msgspec.structs import replace
 
 from dray.api.well_known import CONTROLLERS_LEASE
-from dray.cli import component, output, server_options
-from dray.cli import controller_options as options
+from dray.cli import component, controller_options, output, server_options
+from dray.cli.running_cluster import RunningCluster
 from dray.files import home
 
 if TYPE_CHECKING:
@@ -59,28 +59,20 @@ def read_list(text: str) -> tuple[str, ...]:
 
 
 def run(
-    kubeconfig: component.Kubeconfig = None,
-    context: component.Context = "",
+    *,
+    cluster: RunningCluster,
     controllers: Controllers = "*",
-    leader_elect: component.LeaderElect = True,
-    lease: component.Lease = CONTROLLERS_LEASE,
-    lease_seconds: component.LeaseSeconds = None,
+    lease: Annotated[
+        str,
+        typer.Option(
+            metavar="[NAMESPACE/]NAME", help="The lease that replicas compete for, in kube-system unless told."
+        ),
+    ] = CONTROLLERS_LEASE,
     own_accounts: OwnAccounts = False,
     root_certificate: RootCertificate = None,
     feature_gates: server_options.FeatureGates = "",
-    config: options.ConfigFile = None,
-    eviction_policy: options.EvictionPolicy = "",
-    max_evictions: options.MaxEvictions = "",
-    node_monitor_period: options.MonitorPeriod = "",
-    node_monitor_grace_period: options.GracePeriod = "",
-    node_startup_grace_period: options.StartupGracePeriod = "",
-    node_eviction_rate: options.EvictionRate = None,
-    secondary_node_eviction_rate: options.SecondaryRate = None,
-    large_cluster_size_threshold: options.LargeCluster = None,
-    unhealthy_zone_threshold: options.UnhealthyZone = None,
-    metrics_port: component.MetricsPort = None,
-    bind: component.MetricsBind = "127.0.0.1",
-    verbosity: component.Verbosity = 0,
+    given: controller_options.ControllerOptions,
+    options: component.ComponentOptions,
 ) -> None:
     """Run controllers: claims from templates, evictions, garbage collection and the rest of --controllers.
 
@@ -91,23 +83,9 @@ def run(
     from dray.controllers import Manager
 
     wanted = read_list(controllers)
-    given = options.Given(
-        config=config,
-        feature_gates=feature_gates,
-        eviction_policy=eviction_policy,
-        max_evictions=max_evictions,
-        monitor_period=node_monitor_period,
-        grace_period=node_monitor_grace_period,
-        startup_grace_period=node_startup_grace_period,
-        eviction_rate=node_eviction_rate,
-        secondary_rate=secondary_node_eviction_rate,
-        large_cluster=large_cluster_size_threshold,
-        unhealthy_zone=unhealthy_zone_threshold,
-    )
-    settings = options.read_settings(given)
-    connection = component.connect(kubeconfig, context)
+    connection = cluster.connect()
     trusted = _contents(root_certificate) if root_certificate is not None else connection.authority or b""
-    settings = msgspec.structs.replace(settings, root_certificate=trusted)
+    settings = replace(given.settings(feature_gates), root_certificate=trusted)
     running: list[Manager] = []
 
     async def work(client: HttpClient, clock: Clock) -> None:
@@ -137,12 +115,10 @@ def run(
         duties,
         _metrics_of(running),
         lambda: running[0].health() if running else {},
-        lease=lease if leader_elect else "",
-        lease_seconds=lease_seconds,
-        port=metrics_port,
-        bind=bind,
+        lease,
+        options,
     )
-    component.run(chosen, connection, verbosity=verbosity)
+    component.run(chosen, connection)
 
 
 def _metrics_of(running: Sequence[Manager]) -> CollectorRegistry:

@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dray.cli import component, output
+from dray.cli import output
+from dray.cli.running_cluster import RunningCluster
 
 if TYPE_CHECKING:
     from dray.client.kubeconfig import Connection
 
 
 def run(
-    kubeconfig: component.Kubeconfig = None,
-    context: component.Context = "",
+    *,
+    cluster: RunningCluster,
     port: Annotated[int, typer.Option(help="Where to listen; 0 takes a free port.", min=0, max=65535)] = 6480,
     bind: Annotated[
         str,
@@ -41,7 +42,7 @@ def run(
         output.fail(
             f"--bind {bind}: plain HTTP is served on loopback only. Use 127.0.0.1, and a tunnel from elsewhere."
         )
-    uvloop.run(_serve(component.connect(kubeconfig, context), bind, port, with_link=link))
+    uvloop.run(_serve(cluster.connect(), bind, port, with_link=link))
 
 
 def _is_loopback(address: str) -> bool:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from dray.api.resource.taint import EFFECT_NO_SCHEDULE
 from dray.api.taints import taint_text
 from dray.cli import inputs, live, output, tables
-from dray.cli.taint_options import Manner, Place, TaintText, Terms, confirm, confirm_many, mark
+from dray.cli.taint_options import Manner, TaintText, Terms, confirm, confirm_many, mark
 from dray.prose.wording import names
 from dray.snapshot.device_selection import (
     DeviceSelection,
@@ -38,17 +38,12 @@ if TYPE_CHECKING:
     from dray.snapshot import Snapshot
 
 
-def select(node: str, driver: str, pool: str, device: str, device_class: str, cel: list[str] | None) -> DeviceSelection:
-    """Which devices the options mean."""
-    return DeviceSelection(node, driver, pool, device, device_class, tuple(cel or ()))
-
-
-def taint(selection: DeviceSelection, text: TaintText, terms: Terms, place: Place, manner: Manner) -> None:
+def taint(selection: DeviceSelection, text: TaintText, terms: Terms, source: live.Source, manner: Manner) -> None:
     """Taints devices after showing who is hit. Ends with 0, or 1 if no device matches or it did not end in time."""
     request = TaintRequest(selection=selection, **text._asdict(), **terms._asdict())
 
     async def work(client: HttpClient | None) -> int:
-        snapshot = inputs.load(place.files) if client is None else await live.load_snapshot(client)
+        snapshot = inputs.load(source.given) if client is None else await live.load_snapshot(client)
         rules = await _plan(client, snapshot, request)
         if not rules:
             why = tell_nothing(snapshot, request.selection)
@@ -66,9 +61,9 @@ def taint(selection: DeviceSelection, text: TaintText, terms: Terms, place: Plac
         preview = replace(preview, notes=(*tell_passed_over(snapshot, selection), *preview.notes))
         return await _go_on(client, snapshot, request, rules, preview, manner)
 
-    if place.files:
+    if source.given:
         raise typer.Exit(asyncio.run(work(None)))
-    raise typer.Exit(live.call(work, "taint", kubeconfig=place.kubeconfig, context=place.context))
+    raise typer.Exit(live.call(work, "taint", source))
 
 
 async def _plan(client: HttpClient | None, snapshot: Snapshot, request: TaintRequest) -> tuple[DeviceTaintRule, ...]:

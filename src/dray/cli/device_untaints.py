@@ -8,7 +8,8 @@ import typer
 
 from dray.api.taints import TaintName
 from dray.cli import live, output
-from dray.cli.taint_options import Manner, Place
+from dray.cli.running_cluster import RunningCluster
+from dray.cli.taint_options import Manner
 from dray.prose.wording import names, there_is
 from dray.snapshot.device_selection import DeviceSelection, SelectionError, check, find_devices, find_unpublished
 from dray.snapshot.taint_rules import rules_of
@@ -28,7 +29,7 @@ class Unwanted(NamedTuple):
     """Rules that taint other devices as well; they stay."""
 
 
-def untaint(selection: DeviceSelection, key: str, rule: str, place: Place, manner: Manner) -> None:
+def untaint(selection: DeviceSelection, key: str, rule: str, cluster: RunningCluster, manner: Manner) -> None:
     """Removes the rule of that name, or those for a selection. Ends with 0, or 1 if there was nothing to remove."""
 
     async def work(client: HttpClient) -> int:
@@ -36,7 +37,7 @@ def untaint(selection: DeviceSelection, key: str, rule: str, place: Place, manne
         unwanted = _named(snapshot, rule) if rule else _find(snapshot, selection, key)
         return await _remove(client, snapshot, unwanted, manner)
 
-    raise typer.Exit(live.call(work, "untaint", kubeconfig=place.kubeconfig, context=place.context))
+    raise typer.Exit(live.call(work, "untaint", cluster))
 
 
 def _named(snapshot: Snapshot, name: str) -> Unwanted:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dray.cli import completion, component, inputs, live, names, output, tables
+from dray.cli import completion, inputs, live, names, output, tables
 from dray.cli.device_table import device_table
 from dray.cli.names import node_option
 from dray.cli.pool_notes import tell_unpublished
@@ -34,17 +34,12 @@ class Format(StrEnum):
 
 
 def run(
-    sources: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="FILE|DIR|-", help="Manifests or dumps of a cluster, as with -f."),
-    ] = None,
-    files: inputs.Files = None,
+    *,
+    source: live.NamedSource,
     node: Annotated[str | None, node_option("Only devices in reach of this node.")] = None,
     driver: Annotated[
         str | None, typer.Option(help="Only devices of this driver.", autocompletion=completion.drivers)
     ] = None,
-    kubeconfig: component.Kubeconfig = None,
-    context: component.Context = "",
     _all_namespaces: names.AlwaysAll = False,
     format_: Annotated[Format, typer.Option("--output", "-o", help="How to print.")] = Format.TABLE,
 ) -> None:
@@ -54,9 +49,8 @@ def run(
 
     Exit code 0: there are such devices; 1: there are none; 2: input cannot be read.
     """
-    given = [*(sources or ()), *(files or ())]
-    snapshot = live.read_cluster(given, "devices", kubeconfig=kubeconfig, context=context)
-    inputs.check_node(snapshot, node, is_live=not given)
+    snapshot = source.read("devices")
+    inputs.check_node(snapshot, node, is_live=not source.given)
     devices = [state for state in snapshot.device_states(node) if driver in (None, state.device.id.driver)]
     bad = [one for one in bad_pools(snapshot.pools(), node or "") if driver in (None, one.driver)]
     if format_ in (Format.YAML, Format.JSON):

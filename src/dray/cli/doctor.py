@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
-from dray.cli import component, live, output
+from dray.cli import live, output
+from dray.cli.running_cluster import RunningCluster
 
 if TYPE_CHECKING:
     from dray.client.http import HttpClient
@@ -15,8 +16,8 @@ if TYPE_CHECKING:
 
 
 def run(
-    kubeconfig: component.Kubeconfig = None,
-    context: component.Context = "",
+    *,
+    cluster: RunningCluster,
     format_: Annotated[output.Format, typer.Option("--output", "-o", help="How to print.")] = output.Format.TEXT,
 ) -> None:
     """Say what a cluster has (version, kinds of devices, gates, leases), what you may do, and what of dray works there.
@@ -26,12 +27,12 @@ def run(
     from dray.live.diagnosis import examine, judge
     from dray.process.clock import RealClock
 
-    connection = component.connect(kubeconfig, context)
+    connection = cluster.connect()
 
     async def ask(client: HttpClient) -> Facts:
         return await examine(client, connection.server, RealClock().now())
 
-    facts = live.call(ask, "doctor", kubeconfig=kubeconfig, context=context)
+    facts = live.call(ask, "doctor", cluster)
     findings = list(judge(facts))
     if format_ is output.Format.JSON:
         output.print_json(_document(facts, findings), "Diagnosis")

@@ -11,7 +11,7 @@ from typing import Annotated, Final
 import typer
 
 from dray.cli import clusters, completion, output
-from dray.cli.taint_options import Timeout, read_timeout
+from dray.cli.taint_options import TIMEOUT, read_timeout
 
 LOOK_SECONDS: Final = 0.02
 DEFAULT_TIMEOUT: Final = "30s"
@@ -20,7 +20,7 @@ DEFAULT_TIMEOUT: Final = "30s"
 def run(
     name: Annotated[str, clusters.name_argument(completion.running)] = clusters.DEFAULT,
     directory: clusters.Directory = None,
-    timeout: Timeout = DEFAULT_TIMEOUT,
+    timeout: Annotated[str, TIMEOUT] = DEFAULT_TIMEOUT,
 ) -> None:
     """Stop a cluster that `dray up` or `dray server` runs on this machine, and wait until it has. Its state stays.
 

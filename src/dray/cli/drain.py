@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from dray.api.resource.taint import EFFECT_NO_EXECUTE
 from dray.api.well_known import MAINTENANCE
-from dray.cli import completion, component, inputs, output
+from dray.cli import completion, live, output
 from dray.cli import taint_options as options
 from dray.cli.names import ByKind
-
-if TYPE_CHECKING:
-    from dray.eviction.drain import DrainTerms
+from dray.cli.running_cluster import RunningCluster
 
 app = typer.Typer(
     help="Empty devices or nodes, and wait until they are idle.",
@@ -39,25 +37,12 @@ def device(
     taint: Annotated[
         str, typer.Argument(metavar="KEY[=VALUE]", help="The taint that keeps new work away.")
     ] = MAINTENANCE,
-    node: options.Node = "",
-    device: options.Device = "",
-    driver: options.Driver = "",
-    pool: options.Pool = "",
-    device_class: options.Class = "",
-    cel: options.Cel = None,
-    dry_run: options.DryRun = False,
+    *,
+    devices: options.Devices,
     rate: options.Rate = None,
-    ignore_budgets: options.IgnoreBudgets = False,
-    wait_for_replacements: options.WaitForReplacements = False,
-    deadline: options.Deadline = "",
     for_: options.For = "",
-    wait: options.Wait = False,
-    timeout: options.Timeout = "",
-    yes: options.Yes = False,
-    format_: options.Format = output.Format.TEXT,
-    files: inputs.Files = None,
-    kubeconfig: component.Kubeconfig = None,
-    context: component.Context = "",
+    draining: options.Draining,
+    source: live.Source,
 ) -> None:
     """Keep new work away from devices, and have their pods leave, one by one, as disruption budgets allow.
 
@@ -69,13 +54,14 @@ def device(
     """
     from dray.cli import device_taints
 
-    terms = _drain_terms(ignore_budgets, rate or DEVICE_RATE, wait_for_replacements, deadline)
+    manner = draining.at_rate(rate or DEVICE_RATE)
+    options.check_preview(source, manner)
     device_taints.taint(
-        device_taints.select(node, driver, pool, device, device_class, cel),
+        devices.selection(),
         options.read_taint(taint, (EFFECT_NO_EXECUTE,), default_effect=EFFECT_NO_EXECUTE),
         options.Terms.read(rate, for_),
-        options.Place.read(kubeconfig, context, files, dry_run=dry_run),
-        _manner(dry_run=dry_run, wait=wait, timeout=timeout, yes=yes, format_=format_, drain=terms),
+        source,
+        manner,
     )
 
 
@@ -89,19 +75,11 @@ def node(
             help="The taint; its key is maintenance if not given. Further nodes may come first.",
         ),
     ] = None,
-    dry_run: options.DryRun = False,
+    *,
     rate: options.NodeRate = None,
-    ignore_budgets: options.IgnoreBudgets = False,
-    wait_for_replacements: options.WaitForReplacements = False,
-    deadline: options.Deadline = "",
     for_: options.For = "",
-    wait: options.Wait = False,
-    timeout: options.Timeout = "",
-    yes: options.Yes = False,
-    format_: options.Format = output.Format.TEXT,
-    files: inputs.Files = None,
-    kubeconfig: component.Kubeconfig = None,
-    context: component.Context = "",
+    draining: options.Draining,
+    source: live.Source,
 ) -> None:
     """Keep new work away from nodes, and have their pods leave, one by one, as disruption budgets allow.
 
@@ -118,21 +96,22 @@ def node(
     from dray.cli import node_taints
 
     text = options.read_taint((taints or [MAINTENANCE])[0], (EFFECT_NO_EXECUTE,), default_effect=EFFECT_NO_EXECUTE)
-    terms = _drain_terms(ignore_budgets, rate, wait_for_replacements, deadline)
+    manner = draining.at_rate(rate)
+    options.check_preview(source, manner)
     node_taints.taint(
         names,
         [text],
         options.Terms.read(rate, for_),
-        options.Place.read(kubeconfig, context, files, dry_run=dry_run),
-        _manner(dry_run=dry_run, wait=wait, timeout=timeout, yes=yes, format_=format_, drain=terms),
+        source,
+        manner,
     )
 
 
 @app.command("pause")
 def pause(
     target: Target,
-    kubeconfig: component.Kubeconfig = None,
-    context: component.Context = "",
+    *,
+    cluster: RunningCluster,
 ) -> None:
     """Let a drain that goes on somewhere stand still: nobody else leaves until dray drain resume.
 
@@ -140,14 +119,14 @@ def pause(
     """
     from dray.cli import drain_pause
 
-    drain_pause.set_paused("/".join(target), options.Place(kubeconfig, context), is_so=True)
+    drain_pause.set_paused("/".join(target), cluster, is_so=True)
 
 
 @app.command("resume")
 def resume(
     target: Target,
-    kubeconfig: component.Kubeconfig = None,
-    context: component.Context = "",
+    *,
+    cluster: RunningCluster,
 ) -> None:
     """Let a drain that stands still go on. One whose command has ended goes on with the same command again.
 
@@ -155,40 +134,4 @@ def resume(
     """
     from dray.cli import drain_pause
 
-    drain_pause.set_paused("/".join(target), options.Place(kubeconfig, context), is_so=False)
-
-
-def _drain_terms(
-    ignore_budgets: bool, rate: int | None, wait_for_replacements: bool, deadline: str
-) -> DrainTerms | None:
-    """What the drain keeps; None if it ignores budgets. Ends with exit code 2 for what does not go together."""
-    from dray.eviction.drain import DrainTerms
-
-    length = options.read_duration(deadline, "--deadline")
-    if ignore_budgets:
-        if wait_for_replacements or length is not None:
-            what = "--wait-for-replacements" if wait_for_replacements else "--deadline"
-            output.fail(f"{what} needs a drain that keeps budgets: leave out --ignore-budgets.")
-        return None
-    seconds = None if length is None else length.total_seconds()
-    return DrainTerms(rate=rate, wait_for_replacements=wait_for_replacements, deadline=seconds)
-
-
-def _manner(
-    *,
-    dry_run: bool,
-    wait: bool,
-    timeout: str,
-    format_: output.Format,
-    drain: DrainTerms | None,
-    yes: bool,
-) -> options.Manner:
-    return options.Manner(
-        dry_run=dry_run,
-        wait=wait or drain is not None,
-        until_idle=wait,
-        drain=drain,
-        timeout=options.read_timeout(timeout),
-        yes=yes,
-        format=format_,
-    )
+    drain_pause.set_paused("/".join(target), cluster, is_so=False)

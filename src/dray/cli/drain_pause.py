@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from dray.api.generated.core import Node
 from dray.api.kinds import NODES, RULES
 from dray.cli import live, output
-from dray.cli.taint_options import Place
+from dray.cli.running_cluster import RunningCluster
 from dray.eviction.drain import PAUSED_ANNOTATION, is_drained, is_paused
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 KINDS = {"node": NODES, "nodes": NODES, "no": NODES, "rule": RULES, "devicetaintrule": RULES, "devicetaintrules": RULES}
 
 
-def set_paused(target: str, place: Place, *, is_so: bool) -> None:
+def set_paused(target: str, cluster: RunningCluster, *, is_so: bool) -> None:
     """Lets the drain of `node/NAME` or `rule/NAME` stand still, or go on. Ends with exit code 2."""
     word, _, name = target.partition("/")
     kind = KINDS.get(word.lower())
@@ -33,7 +33,7 @@ def set_paused(target: str, place: Place, *, is_so: bool) -> None:
         await client.patch(kind, "", name, {"metadata": {"annotations": {PAUSED_ANNOTATION: said}}})
         return True
 
-    is_new = live.call(work, "drain", kubeconfig=place.kubeconfig, context=place.context)
+    is_new = live.call(work, "drain", cluster)
     if is_so:
         print(f"Drains of {target} stand still; go on with: dray drain resume {target}")
     else:

@@ -23,6 +23,7 @@ _MARKS = {"passed": "✔", "failed": "✘", "advice": "!", "skipped": "–"}
 
 
 def run(
+    *,
     command: Annotated[
         str,
         typer.Option(

@@ -5,13 +5,12 @@ With files, of the cluster in them; without, of the running one.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from dray.api.references import full_name
-from dray.cli import completion, component, inputs, live, names, output, tables
+from dray.cli import completion, inputs, live, names, output, tables
 
 if TYPE_CHECKING:
     from dray.api.resource import ResourceClaim
@@ -39,10 +38,9 @@ def explain_claim(
         str, typer.Argument(metavar="[NAMESPACE/]NAME", help="A ResourceClaim.", autocompletion=completion.claims)
     ],
     namespace: names.Namespace = "",
-    files: inputs.Files = None,
+    *,
+    source: live.Source,
     node: Node = None,
-    kubeconfig: component.Kubeconfig = None,
-    context: component.Context = "",
     now: inputs.Now = None,
     format_: Format = output.Format.TEXT,
 ) -> None:
@@ -56,7 +54,7 @@ def explain_claim(
 
     name = names.read(name, namespace, "claim")
     moment = inputs.read_time(now)
-    snapshot = _load(files, kubeconfig, context, node)
+    snapshot = _load(source, node)
     try:
         claim = snapshot.claim(name)
         if claim.status.allocation is not None:
@@ -80,10 +78,9 @@ def explain_claim(
 def explain_waiting_pod(
     name: Annotated[str, typer.Argument(metavar="[NAMESPACE/]NAME", help="A Pod.", autocompletion=completion.pods)],
     namespace: names.Namespace = "",
-    files: inputs.Files = None,
+    *,
+    source: live.Source,
     node: Node = None,
-    kubeconfig: component.Kubeconfig = None,
-    context: component.Context = "",
     now: inputs.Now = None,
     format_: Format = output.Format.TEXT,
 ) -> None:
@@ -97,7 +94,7 @@ def explain_waiting_pod(
 
     name = names.read(name, namespace, "pod")
     moment = inputs.read_time(now)
-    snapshot = _load(files, kubeconfig, context, node)
+    snapshot = _load(source, node)
     try:
         with inputs.busy("Explaining"):
             explanation = explain_pod(snapshot, name, nodes=[node] if node else None)
@@ -120,9 +117,8 @@ def explain_pod_group(
         str, typer.Argument(metavar="[NAMESPACE/]NAME", help="A PodGroup.", autocompletion=completion.pod_groups)
     ],
     namespace: names.Namespace = "",
-    files: inputs.Files = None,
-    kubeconfig: component.Kubeconfig = None,
-    context: component.Context = "",
+    *,
+    source: live.Source,
     now: inputs.Now = None,
     format_: Format = output.Format.TEXT,
 ) -> None:
@@ -136,7 +132,7 @@ def explain_pod_group(
 
     name = names.read(name, namespace, "podgroup")
     moment = inputs.read_time(now)
-    snapshot = _load(files, kubeconfig, context, None)
+    snapshot = _load(source, None)
     try:
         with inputs.busy("Explaining"):
             explanation = explain_group(snapshot, name)
@@ -155,9 +151,8 @@ def explain_placement(
         str, typer.Argument(metavar="[NAMESPACE/]NAME", help="A Placement.", autocompletion=completion.placements)
     ],
     namespace: names.Namespace = "",
-    files: inputs.Files = None,
-    kubeconfig: component.Kubeconfig = None,
-    context: component.Context = "",
+    *,
+    source: live.Source,
     now: inputs.Now = None,
     format_: Format = output.Format.TEXT,
 ) -> None:
@@ -169,7 +164,7 @@ def explain_placement(
 
     name = names.read(name, namespace, "placement")
     moment = inputs.read_time(now)
-    snapshot = inputs.load(files) if files else _load_fleet(kubeconfig, context)
+    snapshot = _load_fleet(source)
     try:
         placed = snapshot.place(name, now=moment)
     except SnapshotError as error:
@@ -184,19 +179,21 @@ def explain_placement(
     raise typer.Exit(output.YES if satisfied else output.NO)
 
 
-def _load(files: list[str] | None, kubeconfig: Path | None, context: str, node: str | None) -> Snapshot:
+def _load(source: live.Source, node: str | None) -> Snapshot:
     """The cluster in files, else the running one. Ends with exit code 2 if it cannot be read or lacks the node."""
-    snapshot = live.read_cluster(files, "explain", kubeconfig=kubeconfig, context=context)
-    inputs.check_node(snapshot, node, is_live=not files)
+    snapshot = source.read("explain")
+    inputs.check_node(snapshot, node, is_live=not source.given)
     return snapshot
 
 
-def _load_fleet(kubeconfig: Path | None, context: str) -> Snapshot:
-    """The running hub. Ends with exit code 2 if it cannot be read."""
+def _load_fleet(source: live.Source) -> Snapshot:
+    """The hub in files, else the running one. Ends with exit code 2 if it cannot be read."""
     from dray.live.hubs import load_fleet
     from dray.snapshot import from_objects
 
-    return from_objects(live.call(load_fleet, "explain", kubeconfig=kubeconfig, context=context))
+    if source.given:
+        return source.read("explain")
+    return from_objects(live.call(load_fleet, "explain", source))
 
 
 def _show_allocated(snapshot: Snapshot, claim: ResourceClaim, format_: output.Format) -> None:

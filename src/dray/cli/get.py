@@ -15,7 +15,7 @@ import typer
 
 from dray.api.references import full_name
 from dray.api.resource.claim import claim_state
-from dray.cli import component, inputs, items, live, names, output, tables
+from dray.cli import items, live, names, output, tables
 from dray.cli.device_table import device_table
 from dray.cli.names import node_option
 from dray.cli.node_rows import node_rows
@@ -81,9 +81,8 @@ def run(
         What,
         typer.Argument(metavar="|".join(What), help="What to look at.", parser=_read_what, autocompletion=_offer_what),
     ],
-    files: inputs.Files = None,
-    kubeconfig: component.Kubeconfig = None,
-    context: component.Context = "",
+    *,
+    source: live.Source,
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Go on showing what changes.")] = False,
     node: Annotated[str, node_option("Only this node, or what it reaches.")] = "",
     namespace: names.OnlyNamespace = "",
@@ -105,14 +104,14 @@ def run(
         print(f"dray: {what} are in no namespace: -n {namespace} counts for claims only.", file=sys.stderr)
     if node and what in (What.CLAIMS, What.CLUSTERS):
         print(f"dray: --node {node} counts for devices and nodes only.", file=sys.stderr)
-    if files:
+    if source.given:
         if watch or what is What.CLUSTERS:
             output.fail("-f is a cluster in files: it has no clusters, and nothing to watch (-w).")
         from dray.cli.file_view import FileView
 
-        found = live.read_cluster(files, "get", kubeconfig=kubeconfig, context=context)
+        found = source.read("get")
         raise typer.Exit(output.YES if _show(FileView(found), wanted) else output.NO)
-    connection = component.connect(kubeconfig, context)
+    connection = source.connect()
     has_some = uvloop.run(_look(wanted, connection, watch=watch))
     if not watch:
         raise typer.Exit(output.YES if has_some else output.NO)

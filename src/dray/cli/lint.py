@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from dray.cli import component, live, names, output
+from dray.cli import live, names, output
 from dray.cli.findings import LINT, WARNING, Finding, FindingFormat, Report, print_report
+from dray.cli.running_cluster import RunningCluster
 from dray.cli.validate import Files, Form, Skip, Sources
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from dray.api.meta import Object
     from dray.api.registry import Kind
     from dray.snapshot import Snapshot
@@ -25,8 +24,8 @@ def run(
     files: Files = None,
     skip: Skip = None,
     format_: Form = FindingFormat.TEXT,
-    kubeconfig: component.Kubeconfig = None,
-    context: component.Context = "",
+    *,
+    cluster: RunningCluster,
     namespace: names.OnlyNamespace = "",
     all_namespaces: names.AllNamespaces = False,
 ) -> None:
@@ -48,7 +47,7 @@ def run(
         objects = len(items)
     else:
         items, unreadable = [], []
-        snapshot, whole = _read_running(kubeconfig, context)
+        snapshot, whole = _read_running(cluster)
         objects = sum(1 for _ in snapshot.objects(Object))
     places = {_place(item.value): item for item in items}
     findings = []
@@ -70,7 +69,7 @@ def run(
     raise typer.Exit(output.CANNOT if unreadable or problem else output.NO if findings else output.YES)
 
 
-def _read_running(kubeconfig: Path | None, context: str) -> tuple[Snapshot, set[type[Object]]]:
+def _read_running(cluster: RunningCluster) -> tuple[Snapshot, set[type[Object]]]:
     """The running cluster, and the kinds that pods refer to and of which everything was read."""
     from dray.api.resource import DeviceClass
     from dray.what_if.missing import REFERRED
@@ -79,8 +78,7 @@ def _read_running(kubeconfig: Path | None, context: str) -> tuple[Snapshot, set[
     snapshot = live.call(
         lambda client: live.load_snapshot_with_workloads(client, left_out),
         "lint",
-        kubeconfig=kubeconfig,
-        context=context,
+        cluster,
     )
     return snapshot, {DeviceClass, *(one for one, (kind, _) in REFERRED.items() if kind not in left_out)}
 

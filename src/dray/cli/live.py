@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from dray.api.resource.rule_annotations import EVICTIONS_PER_SECOND
-from dray.cli import component, inputs, output
+from dray.cli import inputs, output
+from dray.cli.running_cluster import RunningCluster
 
 if TYPE_CHECKING:
     from dray.api.registry import Kind
@@ -26,16 +26,41 @@ GARBAGE_AT: Final = 50_000
 """So many new objects before Python looks for cycles: what is loaded has none, and looking takes as long as loading."""
 
 
-def call(
-    work: Callable[[HttpClient], Awaitable[T]], command: str, *, kubeconfig: Path | None = None, context: str = ""
-) -> T:
+class Source(RunningCluster, frozen=True):
+    """A cluster in files, else the running one."""
+
+    files: inputs.Files = None
+
+    @property
+    def given(self) -> list[str]:
+        """What is named: files, directories, or standard input."""
+        return list(self.files or ())
+
+    def read(self, command: str, load: Callable[[HttpClient], Awaitable[Snapshot]] | None = None) -> Snapshot:
+        """What is there. Ends with exit code 2 if it cannot be read, or both are given."""
+        self.check_alone(self.given)
+        return inputs.load(self.given) if self.given else call(load or load_snapshot, command, self)
+
+
+class NamedSource(Source, frozen=True):
+    """The same for commands that take files without -f, too."""
+
+    sources: inputs.Sources = None
+
+    @property
+    def given(self) -> list[str]:
+        """What is named, in either way."""
+        return [*(self.sources or ()), *(self.files or ())]
+
+
+def call(work: Callable[[HttpClient], Awaitable[T]], command: str, cluster: RunningCluster) -> T:
     """What `work` finds through a client of the cluster. Ends with exit code 2 if there is no way there or back.
 
     The server's warnings are said on standard error.
     """
     import uvloop
 
-    connection = component.connect(kubeconfig, context)
+    connection = cluster.connect()
 
     async def connected() -> T:
         async with client_of(connection, command, warn=_warner()) as client:
@@ -69,22 +94,6 @@ def failing(connection: Connection) -> Iterator[None]:
         output.fail(f"{connection.server} does not answer{f': {error}' if str(error) else ''}.")
     except OSError as error:
         output.fail(f"cannot reach the cluster: {error}")
-
-
-def read_cluster(
-    files: Sequence[str] | None,
-    command: str,
-    *,
-    kubeconfig: Path | None,
-    context: str,
-    load: Callable[[HttpClient], Awaitable[Snapshot]] | None = None,
-) -> Snapshot:
-    """The cluster in files, else the running one. Ends with exit code 2 if it cannot be read, or both are given."""
-    if not files:
-        return call(load or load_snapshot, command, kubeconfig=kubeconfig, context=context)
-    if kubeconfig is not None or context:
-        output.fail("-f is a cluster in files, --kubeconfig and --context a running one: give one of them.")
-    return inputs.load(files)
 
 
 async def load_snapshot(client: HttpClient) -> Snapshot:

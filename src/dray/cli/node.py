@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 
 from dray.cli import component, output, server_options
+from dray.cli.running_cluster import RunningCluster
 from dray.files import home
 
 DEFAULT_ROOT = Path("/var/lib/dray-node")
@@ -36,8 +37,8 @@ class RuntimeName(StrEnum):
 
 def run(
     name: Annotated[str, typer.Option("--name", help="The node's name; by default the host's.")] = "",
-    kubeconfig: component.Kubeconfig = None,
-    context: component.Context = "",
+    *,
+    cluster: RunningCluster,
     root: Annotated[
         Path, typer.Option("--root", help="The agent's directory, as /var/lib/kubelet is a kubelet's; made if absent.")
     ] = DEFAULT_ROOT,
@@ -139,14 +140,14 @@ def run(
         output.fail(str(error))
     if (serving_certificate is None) != (serving_key is None):
         output.fail("--tls-cert-file and --tls-private-key-file go together")
-    component.connect(kubeconfig, context)  # says what is wrong with it, if something is
+    cluster.connect()  # says what is wrong with it, if something is
     options = Options(
         name=name,
         root=str(home.expand(root).absolute()),
         cdi=tuple(str(path.absolute()) for path in cdi_directories or DEFAULT_CDI),
         runtime=runtime.value,
-        kubeconfig=str(kubeconfig.absolute()) if kubeconfig is not None else None,
-        context=context,
+        kubeconfig=str(cluster.kubeconfig.absolute()) if cluster.kubeconfig is not None else None,
+        context=cluster.context,
         address=address,
         metrics_bind=metrics_bind,
         metrics_port=metrics_port,

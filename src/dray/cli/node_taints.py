@@ -21,7 +21,8 @@ from dray.api.taints import TaintName, taint_text, without
 from dray.api.times import Time, TimeError
 from dray.api.well_known import MAINTENANCE
 from dray.cli import inputs, live, output, tables
-from dray.cli.taint_options import Manner, Place, TaintText, Terms, confirm_many, mark
+from dray.cli.running_cluster import RunningCluster
+from dray.cli.taint_options import Manner, TaintText, Terms, confirm_many, mark
 from dray.client.calls import patch_as_it_is
 from dray.eviction.confirmations import CONFIRM_ANNOTATION, confirmations_without
 from dray.eviction.drain import DRAIN_ANNOTATION, undraining
@@ -48,7 +49,7 @@ class WantedTaints(NamedTuple):
 Change = Callable[[Node], WantedTaints]
 
 
-def taint(nodes: Sequence[str], texts: Sequence[TaintText], terms: Terms, place: Place, manner: Manner) -> None:
+def taint(nodes: Sequence[str], texts: Sequence[TaintText], terms: Terms, source: live.Source, manner: Manner) -> None:
     """Taints nodes after showing who is hit. Ends with 0, or 1 if it did not end in time."""
     evicting = taints = tuple(Taint(key=key, value=value, effect=effect) for key, value, effect in texts)
     ration = _ration(nodes, taints, terms.rate)
@@ -56,7 +57,7 @@ def taint(nodes: Sequence[str], texts: Sequence[TaintText], terms: Terms, place:
         taints, ration = tuple(replace(one, effect=EFFECT_NO_SCHEDULE) for one in evicting), None
 
     async def work(client: HttpClient | None) -> int:
-        snapshot = inputs.load(place.files) if client is None else await live.load_snapshot(client)
+        snapshot = inputs.load(source.given) if client is None else await live.load_snapshot(client)
         found = [_node(snapshot, name) for name in nodes]
         for node in found:
             _with(node, taints, terms, ration, manner)  # complains before anything is written
@@ -89,12 +90,12 @@ def taint(nodes: Sequence[str], texts: Sequence[TaintText], terms: Terms, place:
             output.print_json(answer, "Taint")
         return code
 
-    if place.files:
+    if source.given:
         raise typer.Exit(asyncio.run(work(None)))
-    raise typer.Exit(live.call(work, "taint", kubeconfig=place.kubeconfig, context=place.context))
+    raise typer.Exit(live.call(work, "taint", source))
 
 
-def untaint(words: Sequence[str], key: str, effect: str, place: Place, manner: Manner) -> None:
+def untaint(words: Sequence[str], key: str, effect: str, cluster: RunningCluster, manner: Manner) -> None:
     """Takes taints of a key away from nodes. Ends with 0, or 1 if none of them has one.
 
     `words` are nodes; the last one may be the key instead, if there is no such node and no key is given.
@@ -121,7 +122,7 @@ def untaint(words: Sequence[str], key: str, effect: str, place: Place, manner: M
             output.print_json({"dryRun": manner.dry_run, "nodes": told}, "NodeUntaint")
         return output.YES if hit else output.NO
 
-    raise typer.Exit(live.call(work, "untaint", kubeconfig=place.kubeconfig, context=place.context))
+    raise typer.Exit(live.call(work, "untaint", cluster))
 
 
 def _ration(nodes: Sequence[str], taints: Sequence[Taint], rate: int | None) -> Ration | None:

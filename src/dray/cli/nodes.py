@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dray.api.kinds import NODES
-from dray.cli import completion, component, live, output
+from dray.cli import completion, live, output
 from dray.cli.names import node_name
+from dray.cli.running_cluster import RunningCluster
 
 if TYPE_CHECKING:
     from dray.client import Client
@@ -19,21 +20,21 @@ Names = Annotated[list[str], typer.Argument(metavar="NODE", help="Simulated node
 
 
 @app.command("stop")
-def stop(names: Names, kubeconfig: component.Kubeconfig = None, context: component.Context = "") -> None:
+def stop(names: Names, *, cluster: RunningCluster) -> None:
     """Switch simulated nodes off, as if they had lost power: no heartbeats, no status.
 
     What follows (not ready, unreachable, evictions) is the controllers' doing, and takes as long as with real nodes.
     """
-    _switch(names, kubeconfig, context, stopped=True)
+    _switch(names, cluster, stopped=True)
 
 
 @app.command("start")
-def start(names: Names, kubeconfig: component.Kubeconfig = None, context: component.Context = "") -> None:
+def start(names: Names, *, cluster: RunningCluster) -> None:
     """Switch simulated nodes on again."""
-    _switch(names, kubeconfig, context, stopped=False)
+    _switch(names, cluster, stopped=False)
 
 
-def _switch(names: list[str], kubeconfig: component.Kubeconfig, context: str, *, stopped: bool) -> None:
+def _switch(names: list[str], cluster: RunningCluster, *, stopped: bool) -> None:
     wanted = list(dict.fromkeys(map(node_name, names)))
     state = "stopped" if stopped else "running"
 
@@ -41,7 +42,7 @@ def _switch(names: list[str], kubeconfig: component.Kubeconfig, context: str, *,
         await _check(client, wanted)
         return [name for name in wanted if await _set(client, name, stopped=stopped)]
 
-    changed = live.call(work, "nodes", kubeconfig=kubeconfig, context=context)
+    changed = live.call(work, "nodes", cluster)
     for name in wanted:
         print(f"{name} {'is' if name in changed else 'was already'} {state}.")
 

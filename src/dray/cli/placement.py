@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dray.api.references import full_name
-from dray.cli import completion, component, live, names, output, tables
+from dray.cli import completion, live, names, output, tables
+from dray.cli.running_cluster import RunningCluster
 from dray.live.hubs import load_fleet
 from dray.prose import wording
 
@@ -30,12 +31,12 @@ def list_placements(
     format_: Annotated[
         output.TableFormat, typer.Option("--output", "-o", help="How to print.")
     ] = output.TableFormat.TABLE,
-    kubeconfig: component.Kubeconfig = None,
-    context: component.Context = "",
+    *,
+    cluster: RunningCluster,
 ) -> None:
     """Show placements with their clusters. Exit code 0: there are some; 1: there are none; 2: they cannot be read."""
     namespace = names.one_of(namespace, all_namespaces=all_namespaces)
-    objects = live.call(load_fleet, "placement", kubeconfig=kubeconfig, context=context)
+    objects = live.call(load_fleet, "placement", cluster)
     found = [one for one in _placements(objects) if namespace in ("", one.metadata.namespace)]
     decided = _decided(objects)
     if format_ is not output.TableFormat.TABLE:
@@ -56,8 +57,8 @@ def describe(
     ],
     namespace: names.Namespace = "",
     format_: Annotated[output.Format, typer.Option("--output", "-o", help="How to print.")] = output.Format.TEXT,
-    kubeconfig: component.Kubeconfig = None,
-    context: component.Context = "",
+    *,
+    cluster: RunningCluster,
 ) -> None:
     """Show what a placement has been given, group by group, and why the other clusters were not chosen.
 
@@ -68,7 +69,7 @@ def describe(
     from dray.snapshot.objects import current_time
 
     name = names.read(name, namespace, "placement")
-    objects = live.call(load_fleet, "placement", kubeconfig=kubeconfig, context=context)
+    objects = live.call(load_fleet, "placement", cluster)
     try:
         placed = from_objects(objects).place(name, now=current_time().datetime())
     except SnapshotError as error:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import typer
 
-from dray.cli import component, inputs, live, output
+from dray.cli import live, output
+from dray.cli.running_cluster import RunningCluster
 
 if TYPE_CHECKING:
     from dray.client.http import HttpClient
@@ -40,9 +41,8 @@ def make(
         typer.Argument(metavar="COMMAND", help=f"What to plan, as it would be typed: {USAGE}.", show_default=False),
     ],
     file: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Where to write the plan.")],
-    files: inputs.Files = None,
-    kubeconfig: component.Kubeconfig = None,
-    context: component.Context = "",
+    *,
+    source: live.Source,
 ) -> None:
     """Write down what a command would do to the running cluster, or with -f to one in files, without doing it.
 
@@ -55,23 +55,23 @@ def make(
     words = [word for word in words if word != "--dry-run"]  # it goes without saying; a plan with it would do nothing
     if not words or words[0] not in PLANNED:
         output.fail(f"{' '.join(words[:1])!r} cannot be planned. Give {USAGE}.")
-    place = _place(kubeconfig, context)
+    place, files = source.words(), source.given
     if words[0] == SCALE_UP:
-        words, manifests, files = _node_groups(words, files or ())
+        words, manifests, files = _node_groups(words, source.given)
     else:
         manifests = _manifests(words[1:]) if words[0] in MANIFESTS else []
     with _command(words, () if words[0] == SCALE_UP and files else manifests) as command:
-        source = [word for one in files or () for word in ("-f", one)] or place
-        shown = _try([*command, *source])
+        where = [word for one in files for word in ("-f", one)] or place
+        shown = _try([*command, *where])
         if shown.code == output.CANNOT:
             raise typer.Exit(output.CANNOT)
         with contextlib.redirect_stderr(io.StringIO()):  # it would say the same once more
-            found = _try([*command, *source, "-o", "json"])
+            found = _try([*command, *where, "-o", "json"])
     if found.code == output.CANNOT or found.answer is None:
         raise typer.Exit(found.code or output.CANNOT)
     plan = Plan(
         made=str(current_time()),
-        cluster="" if files else live.call(_cluster, "plan", kubeconfig=kubeconfig, context=context),
+        cluster="" if files else live.call(_cluster, "plan", source),
         command=tuple(words),
         manifests=tuple(manifests),
         effect=effect_of(found.answer),
@@ -86,8 +86,8 @@ def make(
 def apply(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A plan that dray plan wrote.")],
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say whether it could be applied.")] = False,
-    kubeconfig: component.Kubeconfig = None,
-    context: component.Context = "",
+    *,
+    cluster: RunningCluster,
 ) -> None:
     """Do what was planned, if it still does what was reviewed; else say what is different, and change nothing.
 
@@ -98,8 +98,7 @@ def apply(
     plan = _read(file)
     if plan.command[0] in MANIFESTS:
         _check_applicable(plan.manifests)
-    place = _place(kubeconfig, context)
-    here = live.call(_cluster, "apply", kubeconfig=kubeconfig, context=context)
+    here = live.call(_cluster, "apply", cluster)
     if plan.cluster and not here:
         output.fail(
             f"cannot tell whether {file} was planned on this cluster: you may not read the namespace kube-system."
@@ -107,7 +106,7 @@ def apply(
     if plan.cluster and here != plan.cluster:
         output.fail(f"{file} was planned on another cluster (kube-system {plan.cluster}, not {here}).")
     with _command(plan.command, plan.manifests) as command, _noted() as notes:
-        found = _try([*command, *place, "-o", "json"])
+        found = _try([*command, *cluster.words(), "-o", "json"])
         if found.code == output.CANNOT:
             raise typer.Exit(output.CANNOT)
         if not dry_run and not plan.manifests and plan.command[0] != SCALE_UP:
@@ -123,19 +122,19 @@ def apply(
     if dry_run:
         print("Nothing that matters has changed. Nothing was changed.")
         raise typer.Exit(output.YES)
-    raise typer.Exit(_do(plan, place, kubeconfig, context))
+    raise typer.Exit(_do(plan, cluster))
 
 
-def _do(plan: Plan, place: Sequence[str], kubeconfig: Path | None, context: str) -> int:
+def _do(plan: Plan, cluster: RunningCluster) -> int:
     if plan.command[0] == SCALE_UP:
         print(plan.summary, end="")
         print("Nobody adds nodes here: do it where your nodes come from.")
         return output.YES
     if plan.manifests:
-        live.call(lambda client: _apply_all(client, plan.manifests), "apply", kubeconfig=kubeconfig, context=context)
+        live.call(lambda client: _apply_all(client, plan.manifests), "apply", cluster)
         return output.YES
     reviewed = ["--yes"] if plan.command[1:2] == ("device",) or plan.command[:2] == ("drain", "node") else []
-    return _invoke([*plan.command, *reviewed, *place])
+    return _invoke([*plan.command, *reviewed, *cluster.words()])
 
 
 @contextlib.contextmanager
@@ -263,13 +262,6 @@ async def _cluster(client: HttpClient) -> str:
         return (await client.get(NAMESPACES, "", PLACE)).metadata.uid
     except ApiError:
         return ""
-
-
-def _place(kubeconfig: Path | None, context: str) -> list[str]:
-    return [
-        *(["--kubeconfig", str(kubeconfig)] if kubeconfig is not None else []),
-        *(["--context", context] if context else []),
-    ]
 
 
 def _read(file: Path) -> Plan:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dray.cli import component, live, names, output
+from dray.cli import live, names, output
+from dray.cli.running_cluster import RunningCluster
 from dray.cli.taint_options import read_duration
 from dray.prose.wording import count
 
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
 
 def run(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write; must not exist.")],
-    kubeconfig: component.Kubeconfig = None,
-    context: component.Context = "",
+    *,
+    cluster: RunningCluster,
     _all_namespaces: names.AlwaysAll = False,
     duration: Annotated[
         str, typer.Option("--for", metavar="DURATION", help="How long, such as 10m or 2d; until Ctrl-C unless given.")
@@ -45,7 +46,7 @@ def run(
     async def work(client: HttpClient) -> None:
         await _record(client, file, seconds, hash_names=hash_names)
 
-    live.call(work, "record", kubeconfig=kubeconfig, context=context)
+    live.call(work, "record", cluster)
 
 
 async def _record(client: HttpClient, file: Path, seconds: float | None, *, hash_names: bool) -> None:

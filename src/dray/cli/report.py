@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
 import typer
 
-from dray.cli import component, inputs, live, names, output, scale_up, what_if
+from dray.cli import inputs, live, names, output, scale_up, what_if
 
 if TYPE_CHECKING:
     from dray.reports.documents import Fleet
@@ -37,11 +37,9 @@ By: TypeAlias = Annotated[
 @app.command("fleet")
 def fleet(
     to: Output,
-    sources: inputs.Sources = None,
-    files: inputs.Files = None,
+    *,
+    source: live.NamedSource,
     by: By = "none",
-    kubeconfig: component.Kubeconfig = None,
-    context: component.Context = "",
     _all_namespaces: names.AlwaysAll = False,
     now: inputs.Now = None,
 ) -> None:
@@ -53,11 +51,10 @@ def fleet(
 
     _check(to, PAGE, *PICTURES)
     moment = inputs.read_time(now)
-    named = [*(sources or ()), *(files or ())]
-    snapshot = _load(named, kubeconfig, context)
+    snapshot = source.read("report")
     found = _look(snapshot, by)
     if to.suffix == PAGE:
-        _write_page(to, documents.fleet_report(snapshot, found, moment, _source(named, kubeconfig, context)))
+        _write_page(to, documents.fleet_report(snapshot, found, moment, _tell_source(source)))
     else:
         _write_picture(to, documents.fleet_picture(found))
 
@@ -65,14 +62,12 @@ def fleet(
 @app.command("what-if")
 def what_if_report(
     to: Output,
-    sources: inputs.Sources = None,
-    files: inputs.Files = None,
+    *,
+    source: live.NamedSource,
     apply: what_if.Apply = None,
     delete: what_if.Delete = None,
     namespace: names.Namespace = "",
     by: By = "none",
-    kubeconfig: component.Kubeconfig = None,
-    context: component.Context = "",
     _all_namespaces: names.AlwaysAll = False,
     now: inputs.Now = None,
 ) -> None:
@@ -83,14 +78,13 @@ def what_if_report(
     from dray.reports import documents
 
     _check(to, PAGE, *PICTURES)
-    named = [*(sources or ()), *(files or ())]
     change = what_if.read_change(apply, delete, namespace)
-    before, after, difference = what_if.look(change, named, kubeconfig, context, now)
+    before, after, difference = what_if.look(change, source, now)
     marked = documents.changed_devices(difference)
     later = _look(after, by, marked)
     if to.suffix == PAGE:
-        source = _source(named, kubeconfig, context)
-        _write_page(to, documents.what_if_report(_look(before, by, marked), later, difference, source))
+        document = documents.what_if_report(_look(before, by, marked), later, difference, _tell_source(source))
+        _write_page(to, document)
     else:
         _write_picture(to, documents.fleet_picture(later, "After"))
 
@@ -98,10 +92,8 @@ def what_if_report(
 @app.command("scale-up")
 def scale_up_report(
     to: Output,
-    sources: inputs.Sources = None,
-    files: scale_up.Files = None,
-    kubeconfig: component.Kubeconfig = None,
-    context: component.Context = "",
+    *,
+    source: scale_up.GroupSource,
     _all_namespaces: names.AlwaysAll = False,
     max_nodes: scale_up.MaxNodes = 1000,
     by: By = "none",
@@ -116,23 +108,13 @@ def scale_up_report(
 
     _check(to, PAGE)
     moment = inputs.read_time(now)
-    named = [*(sources or ()), *(files or ())]
-    snapshot, plan = scale_up.look(named, kubeconfig, context, max_nodes)
-    source = _source(named, kubeconfig, context)
-    _write_page(to, documents.scale_up_report(_look(snapshot, by), plan, moment, source))
+    snapshot, plan = scale_up.look(source, max_nodes)
+    _write_page(to, documents.scale_up_report(_look(snapshot, by), plan, moment, _tell_source(source)))
 
 
 def _check(to: Path, *known: str) -> None:
     if to.suffix not in known:
         output.fail(f"-o {to}: what to write is told by the end of the name. Give NAME{' or NAME'.join(known)}.")
-
-
-def _load(files: list[str], kubeconfig: Path | None, context: str) -> Snapshot:
-    if not files:
-        return live.call(live.load_snapshot, "report", kubeconfig=kubeconfig, context=context)
-    if kubeconfig is not None or context:
-        output.fail("-f is a cluster in files, --kubeconfig and --context a running one: give one of them.")
-    return inputs.load(files)
 
 
 def _look(snapshot: Snapshot, by: str, marked: frozenset[str] = frozenset()) -> Fleet:
@@ -145,8 +127,8 @@ def _look(snapshot: Snapshot, by: str, marked: frozenset[str] = frozenset()) -> 
         output.fail(f"--by: {error}.")
 
 
-def _source(files: list[str], kubeconfig: Path | None, context: str) -> str:
-    return ", ".join(files) if files else component.connect(kubeconfig, context).server
+def _tell_source(source: live.Source) -> str:
+    return ", ".join(source.given) or source.connect().server
 
 
 def _write_page(to: Path, document: Document) -> None:

@@ -20,11 +20,8 @@ def run(
     directory: Annotated[
         Path, server_options.directory_option("State directory to restore into; it must hold no database.")
     ],
-    store: server_options.StoreOption = "lmdb",
-    etcd_prefix: server_options.EtcdPrefix = server_options.DEFAULT_PREFIX,
-    etcd_authority: server_options.EtcdAuthority = None,
-    etcd_certificate: server_options.EtcdCertificate = None,
-    etcd_key: server_options.EtcdKey = None,
+    *,
+    where: server_options.StoreOptions,
 ) -> None:
     """Restore a backup into a state directory. Clients have to list again: resourceVersions jump ahead.
 
@@ -35,7 +32,7 @@ def run(
 
     if file.is_dir():
         output.fail(f"cannot restore {file}: it is a directory. Give a file that `dray backup` wrote.")
-    etcd = server_options.etcd_address(store, etcd_prefix, (etcd_authority, etcd_certificate, etcd_key))
+    etcd = where.etcd()
     if etcd is not None:
         from dray.server.etcd_instance import layout
         from dray.store.etcd import moving
@@ -46,16 +43,8 @@ def run(
             output.fail(_tell_damaged(file, error))
         except StoreError as error:
             output.fail(str(error))
-        given = {
-            "--store": store,
-            "--etcd-prefix": "" if etcd_prefix == server_options.DEFAULT_PREFIX else etcd_prefix,
-            "--etcd-cacert": etcd_authority,
-            "--etcd-cert": etcd_certificate,
-            "--etcd-key": etcd_key,
-        }
-        words = [f"{option} {value}" for option, value in given.items() if value]
         told = f"{wording.count(count, 'object')} of {file} restored into {etcd}."
-        print(f"{told} Start with: dray server {' '.join(words)}")
+        print(f"{told} Start with: dray server {' '.join(where.words())}")
         return
     directory = home.expand(directory)
     try:

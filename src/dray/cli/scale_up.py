@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from dray.cli import component, inputs, live, names, output, tables
+from dray.cli import inputs, live, names, output, tables
 
 if TYPE_CHECKING:
     from dray.scale_up.answer import ScaleUpPlan
@@ -16,23 +15,26 @@ if TYPE_CHECKING:
     from dray.snapshot.files import Item
 
 
-Files: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--file",
-        "-f",
-        metavar="FILE|DIR|-",
-        help="Node groups, and manifests or dumps of a cluster; may be repeated.",
-    ),
-]
+class GroupSource(live.NamedSource, frozen=True):
+    """A cluster, and groups of nodes that it could get."""
+
+    files: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--file",
+            "-f",
+            metavar="FILE|DIR|-",
+            help="Node groups, and manifests or dumps of a cluster; may be repeated.",
+        ),
+    ] = None
+
+
 MaxNodes: TypeAlias = Annotated[int, typer.Option(help="Add no more nodes than this in all.", min=0, max=1000)]
 
 
 def run(
-    sources: inputs.Sources = None,
-    files: Files = None,
-    kubeconfig: component.Kubeconfig = None,
-    context: component.Context = "",
+    *,
+    source: GroupSource,
     _all_namespaces: names.AlwaysAll = False,
     max_nodes: MaxNodes = 1000,
     format_: Annotated[output.Format, typer.Option("--output", "-o", help="How to print.")] = output.Format.TEXT,
@@ -44,7 +46,7 @@ def run(
 
     Exit code 0: all pending pods fit, with the nodes to add; 1: some do not; 2: input cannot be read.
     """
-    _, answer = look([*(sources or ()), *(files or ())], kubeconfig, context, max_nodes)
+    _, answer = look(source, max_nodes)
     if format_ is output.Format.JSON:
         output.print_json(answer.to_dict(), "ScaleUp")
     else:
@@ -52,19 +54,17 @@ def run(
     raise typer.Exit(output.NO if answer.unplaced else output.YES)
 
 
-def look(files: list[str], kubeconfig: Path | None, context: str, max_nodes: int) -> tuple[Snapshot, ScaleUpPlan]:
+def look(source: live.Source, max_nodes: int) -> tuple[Snapshot, ScaleUpPlan]:
     """A cluster, and the nodes that its pending pods need. Ends with exit code 2 for bad input."""
     from dray.scale_up import NodeGroupError, load_groups, plan
     from dray.scale_up.node_group_files import is_group
 
-    items = _read(files)
+    items = _read(source.given)
     objects = [item for item in items if not is_group(item)]
-    is_live = kubeconfig is not None or bool(context) or not objects
+    is_live = source.is_named or not objects
     snapshot = _combined(
         objects,
-        live.call(live.load_snapshot_with_workloads, "scale-up", kubeconfig=kubeconfig, context=context)
-        if is_live
-        else None,
+        live.call(live.load_snapshot_with_workloads, "scale-up", source) if is_live else None,
     )
     try:
         groups = load_groups(items, snapshot)

@@ -10,17 +10,17 @@ import typer
 
 from dray.api.well_known import DEFAULT_SCHEDULER
 from dray.cli import component, output, server_options
+from dray.cli.running_cluster import RunningCluster
 
 LEASE = "kube-scheduler"
 
 
 def run(
-    kubeconfig: component.Kubeconfig = None,
-    context: component.Context = "",
+    *,
+    cluster: RunningCluster,
     name: Annotated[
         str, typer.Option("--scheduler-name", help="Schedules pods with this schedulerName.")
     ] = DEFAULT_SCHEDULER,
-    leader_elect: component.LeaderElect = True,
     lease: Annotated[
         str,
         typer.Option(
@@ -29,12 +29,9 @@ def run(
             help="What replicas compete for, in kube-system; kube-scheduler, or the name of another scheduler.",
         ),
     ] = "",
-    lease_seconds: component.LeaseSeconds = None,
     filter_timeout: server_options.FilterTimeout = 10.0,
     feature_gates: server_options.FeatureGates = "",
-    metrics_port: component.MetricsPort = None,
-    bind: component.MetricsBind = "127.0.0.1",
-    verbosity: component.Verbosity = 0,
+    options: component.ComponentOptions,
 ) -> None:
     """Run the scheduler: pods get nodes, and their claims get devices.
 
@@ -72,7 +69,7 @@ def run(
                 filter_seconds=filter_timeout,
                 disabled_gates=gates,
                 metrics=metrics,
-                verbosity=verbosity,
+                verbosity=options.verbosity,
             )
 
         async def lead() -> None:
@@ -84,15 +81,13 @@ def run(
         running[:] = [made()]
         yield component.Duties(lead, follow=informers.run)
 
-    connection = component.connect(kubeconfig, context)
+    connection = cluster.connect()
     wanted = component.Component(
         "scheduler",
         duties,
         registry,
         lambda: {"informers": running[0].problem} if running and running[0].has_begun else {},
-        lease=(lease or (LEASE if name == DEFAULT_SCHEDULER else name)) if leader_elect else "",
-        lease_seconds=lease_seconds,
-        port=metrics_port,
-        bind=bind,
+        lease or (LEASE if name == DEFAULT_SCHEDULER else name),
+        options,
     )
-    component.run(wanted, connection, verbosity=verbosity)
+    component.run(wanted, connection)

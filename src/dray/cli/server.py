@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from msgspec.structs import replace
 
 from dray.cli import clusters, output, server_options
 from dray.files import home
@@ -22,25 +23,23 @@ MEGABYTE = 1024 * 1024
 
 def run(
     directory: server_options.Directory,
-    port: server_options.Port = 6443,
-    bind: server_options.Bind = "127.0.0.1",
-    token_file: server_options.TokenFile = None,
-    feature_gates: server_options.FeatureGates = "",
-    runtime_config: server_options.RuntimeConfig = "",
-    enabled_plugins: server_options.EnabledPlugins = "",
-    disabled_plugins: server_options.DisabledPlugins = "",
-    kubelet_certificate: server_options.KubeletCertificate = None,
-    kubelet_key: server_options.KubeletKey = None,
-    kubelet_authority: server_options.KubeletAuthority = None,
-    quota_bytes: server_options.QuotaBytes = server_options.DEFAULT_QUOTA,
-    store: server_options.StoreOption = "lmdb",
-    etcd_prefix: server_options.EtcdPrefix = server_options.DEFAULT_PREFIX,
-    etcd_authority: server_options.EtcdAuthority = None,
-    etcd_certificate: server_options.EtcdCertificate = None,
-    etcd_key: server_options.EtcdKey = None,
-    encryption_file: server_options.EncryptionFile = None,
-    server_names: server_options.ServerNames = None,
-    anonymous_auth: server_options.AnonymousAuth = server_options.Switch.TRUE,
+    *,
+    options: server_options.ServerOptions,
+    enabled_plugins: Annotated[
+        str,
+        typer.Option(
+            "--enable-admission-plugins",
+            metavar="LIST",
+            help="ServiceAccount: pods act as accounts, which must exist. It is off here and on in dray up, where a "
+            "controller makes the accounts.",
+        ),
+    ] = "",
+    disabled_plugins: Annotated[
+        str,
+        typer.Option(
+            "--disable-admission-plugins", metavar="LIST", help="Of LimitRanger, PodSecurity, ServiceAccount."
+        ),
+    ] = "",
     audit_log: Annotated[
         Path | None,
         typer.Option(
@@ -74,8 +73,6 @@ def run(
             max=600,
         ),
     ] = 0,
-    log_format: server_options.LogFormat = output.Format.TEXT,
-    verbosity: server_options.Verbosity = 0,
     insecure_http: Annotated[
         bool, typer.Option("--insecure-http", help="Plain HTTP instead of TLS; only on a loopback address.")
     ] = False,
@@ -83,44 +80,28 @@ def run(
     """Run the API server. kubectl works with the kubeconfig that it writes."""
     import uvloop
 
-    from dray.process import logs, switches
-    from dray.server.instance import ServerSettings
     from dray.server.observers.audit_file import Rotation
     from dray.server.observers.audit_policy import DEFAULT, AuditPolicyError, read_policy
-    from dray.server.security.token_file import TokenFileError, read_token_file
 
     if audit_log is None and (audit_policy or audit_max_size or audit_max_backup or audit_max_age):
         output.fail("--audit-policy-file and --audit-log-max… need --audit-log: where to write to.")
-    if insecure_http and not bind.startswith(("127.", "localhost", "::1")):
+    if insecure_http and not options.bind.startswith(("127.", "localhost", "::1")):
         output.fail(
-            f"--insecure-http: plain HTTP is served on loopback only, not on {bind}. Use TLS, or --bind 127.0.0.1."
+            f"--insecure-http: plain HTTP is served on loopback only, not on {options.bind}. "
+            "Use TLS, or --bind 127.0.0.1."
         )
     try:
-        settings = ServerSettings(
-            directory=home.expand(directory),
-            bind=bind,
-            port=port,
+        settings = replace(
+            options.settings(home.expand(directory)),
             tls=not insecure_http,
-            tokens=read_token_file(token_file) if token_file else {},
-            disabled_gates=switches.disabled_gates(feature_gates),
-            disabled_versions=switches.disabled_versions(runtime_config, switches.disabled_gates(feature_gates)),
             disabled_plugins=server_options.disabled_plugins(enabled_plugins, disabled_plugins),
-            quota_bytes=server_options.quota_bytes(quota_bytes),
-            encryption=server_options.encryption(encryption_file),
-            names=server_options.certified_names(server_names),
-            etcd=server_options.etcd_address(
-                store, etcd_prefix, (etcd_authority, etcd_certificate, etcd_key), quota_bytes
-            ),
-            anonymous=anonymous_auth is server_options.Switch.TRUE,
             audit_log=audit_log,
             audit_policy=read_policy(audit_policy) if audit_policy else DEFAULT,
             audit_rotation=Rotation(audit_max_size * MEGABYTE, audit_max_backup, audit_max_age),
-            log_requests=verbosity >= logs.REQUESTS_FROM,
-            kubelets=server_options.kubelet_trust(kubelet_certificate, kubelet_key, kubelet_authority),
         )
-    except (AuditPolicyError, TokenFileError, switches.SwitchError) as error:
+    except AuditPolicyError as error:
         output.fail(str(error))
-    logs.configure(json=log_format is output.Format.JSON, verbosity=verbosity)
+    options.configure_logs()
     uvloop.run(_serve(settings, shutdown_delay))
 
 

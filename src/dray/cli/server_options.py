@@ -1,4 +1,4 @@
-"""The options that commands which run a server, or a part of one, have in common."""
+"""The options that commands have in common which run a server or a part of one, or look into what it stores."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dray.cli import clusters, output
+from dray.cli.option_groups import OptionGroup
 
 if TYPE_CHECKING:
+    from dray.server.instance import ServerSettings
     from dray.server.kubelets.connection import KubeletTrust
     from dray.store.encryption import Encryption
     from dray.store.etcd import EtcdAddress
@@ -41,29 +43,8 @@ def directory_option(text: str) -> Any:
 
 
 Directory = Annotated[Path, directory_option("State directory; made if absent.")]
-Port = Annotated[int, typer.Option(help="Port; 0 takes a free one.", min=0, max=65535)]
-Bind = Annotated[str, typer.Option(metavar="ADDRESS", help="Address to listen on.")]
-TokenFile = Annotated[
-    Path | None, typer.Option("--token-file", help='Static tokens, one `token,user,uid,"group1,group2"` per line.')
-]
 FeatureGates = Annotated[
     str, typer.Option("--feature-gates", help="Gates to turn off: Name=false,...; all are on by default.")
-]
-EnabledPlugins = Annotated[
-    str,
-    typer.Option(
-        "--enable-admission-plugins",
-        metavar="LIST",
-        help="ServiceAccount: pods act as accounts, which must exist. It is off here and on in dray up, where a "
-        "controller makes the accounts.",
-    ),
-]
-DisabledPlugins = Annotated[
-    str,
-    typer.Option("--disable-admission-plugins", metavar="LIST", help="Of LimitRanger, PodSecurity, ServiceAccount."),
-]
-RuntimeConfig = Annotated[
-    str, typer.Option("--runtime-config", help="API versions to turn off: group/version=false,...")
 ]
 FilterTimeout = Annotated[
     float,
@@ -74,71 +55,170 @@ FilterTimeout = Annotated[
         help="How long the scheduler may look for devices on one node (FilterTimeout of Kubernetes).",
     ),
 ]
-LogFormat = Annotated[
-    output.Format, typer.Option("--log-format", help="Logs on standard error as text or as JSON lines.")
-]
-AnonymousAuth = Annotated[
-    Switch,
-    typer.Option(
-        "--anonymous-auth",
-        help="Whether requests without credentials are let in as system:anonymous, who may see health and version.",
-    ),
-]
-QuotaBytes = Annotated[
-    str,
-    typer.Option(
-        "--quota-bytes",
-        metavar="BYTES",
-        help="How large the database may get, such as 2Gi; beyond it, only deletes and what adds nothing are taken.",
-    ),
-]
-StoreOption = Annotated[
-    str,
-    typer.Option(
-        "--store",
-        metavar="lmdb|etcd=URL,...",
-        help="Where the data is: in the state directory (lmdb), or in etcd, which several servers can share.",
-    ),
-]
-EncryptionFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--encryption-provider-config",
-        metavar="FILE",
-        help="What is encrypted before it is stored, and with which keys: an EncryptionConfiguration of "
-        "apiserver.config.k8s.io/v1.",
-    ),
-]
-EtcdPrefix = Annotated[str, typer.Option("--etcd-prefix", help="Under which key of etcd everything is.")]
-EtcdAuthority = Annotated[
-    Path | None, typer.Option("--etcd-cacert", help="Who signs the certificates of etcd, for https.")
-]
-EtcdCertificate = Annotated[Path | None, typer.Option("--etcd-cert", help="As whom the server goes to etcd.")]
-EtcdKey = Annotated[Path | None, typer.Option("--etcd-key", help="Its key.")]
-ServerNames = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--server-name",
-        metavar="NAME",
-        help="Name or address that the server's certificate is good for, besides --bind; such as that of a balancer.",
-    ),
-]
-Verbosity = Annotated[int, typer.Option("--verbosity", "-v", help="1 logs every request.", min=0)]
-KubeletCertificate = Annotated[
-    Path | None,
-    typer.Option(
-        "--kubelet-client-certificate",
-        help="As whom the server goes to kubelets, for logs and exec; by default as itself, by its own authority.",
-    ),
-]
-KubeletKey = Annotated[Path | None, typer.Option("--kubelet-client-key", help="Its key.")]
-KubeletAuthority = Annotated[
-    Path | None,
-    typer.Option(
-        "--kubelet-certificate-authority",
-        help="Who signs certificates of kubelets whose Node does not name theirs; without, those are not checked.",
-    ),
-]
+
+
+class StoreOptions(OptionGroup, frozen=True):
+    """Where the data is."""
+
+    store: Annotated[
+        str,
+        typer.Option(
+            metavar="lmdb|etcd=URL,...",
+            help="Where the data is: in the state directory (lmdb), or in etcd, which several servers can share.",
+        ),
+    ] = "lmdb"
+    etcd_prefix: Annotated[str, typer.Option(help="Under which key of etcd everything is.")] = DEFAULT_PREFIX
+    etcd_authority: Annotated[
+        Path | None, typer.Option("--etcd-cacert", help="Who signs the certificates of etcd, for https.")
+    ] = None
+    etcd_certificate: Annotated[Path | None, typer.Option("--etcd-cert", help="As whom the server goes to etcd.")] = (
+        None
+    )
+    etcd_key: Annotated[Path | None, typer.Option(help="Its key.")] = None
+
+    def etcd(self, quota: str = DEFAULT_QUOTA) -> EtcdAddress | None:
+        """The etcd to use; None if none. Ends the command if that is nonsense."""
+        authority, certificate, key = self.etcd_authority, self.etcd_certificate, self.etcd_key
+        if self.store == "lmdb":
+            if authority or certificate or key or self.etcd_prefix != DEFAULT_PREFIX:
+                output.fail("--etcd-… options need --store etcd=URL[,URL…].")
+            return None
+        from dray.store.etcd import AddressError, EtcdAddress, read_address
+
+        if quota != DEFAULT_QUOTA:
+            output.fail("--quota-bytes is for lmdb; etcd has a quota of its own (etcd --quota-backend-bytes).")
+        if (certificate is None) != (key is None):
+            output.fail("--etcd-cert and --etcd-key go together")
+        if not self.etcd_prefix.strip("/"):
+            output.fail(f"--etcd-prefix: {self.etcd_prefix!r} names no key; it looks like {DEFAULT_PREFIX}.")
+        try:
+            urls = read_address(self.store)
+            prefix = self.etcd_prefix
+            address = EtcdAddress(urls=urls, prefix=prefix, authority=authority, certificate=certificate, key=key)
+            if (authority or certificate) and not address.is_encrypted:
+                output.fail("--etcd-cacert and --etcd-cert are for https, and --store has http.")
+            address.credentials()
+        except AddressError as error:
+            output.fail(str(error))
+        return address
+
+    def words(self) -> list[str]:
+        """What leads a server there."""
+        given = {
+            "--store": self.store,
+            "--etcd-prefix": "" if self.etcd_prefix == DEFAULT_PREFIX else self.etcd_prefix,
+            "--etcd-cacert": self.etcd_authority,
+            "--etcd-cert": self.etcd_certificate,
+            "--etcd-key": self.etcd_key,
+        }
+        return [f"{option} {value}" for option, value in given.items() if value]
+
+
+class ServerOptions(StoreOptions, frozen=True):
+    """What every API server can be told."""
+
+    port: Annotated[int, typer.Option(help="Port; 0 takes a free one.", min=0, max=65535)] = 6443
+    bind: Annotated[str, typer.Option(metavar="ADDRESS", help="Address to listen on.")] = "127.0.0.1"
+    token_file: Annotated[
+        Path | None, typer.Option(help='Static tokens, one `token,user,uid,"group1,group2"` per line.')
+    ] = None
+    feature_gates: FeatureGates = ""
+    runtime_config: Annotated[str, typer.Option(help="API versions to turn off: group/version=false,...")] = ""
+    kubelet_certificate: Annotated[
+        Path | None,
+        typer.Option(
+            "--kubelet-client-certificate",
+            help="As whom the server goes to kubelets, for logs and exec; by default as itself, by its own authority.",
+        ),
+    ] = None
+    kubelet_key: Annotated[Path | None, typer.Option("--kubelet-client-key", help="Its key.")] = None
+    kubelet_authority: Annotated[
+        Path | None,
+        typer.Option(
+            "--kubelet-certificate-authority",
+            help="Who signs certificates of kubelets whose Node does not name theirs; without, those are not checked.",
+        ),
+    ] = None
+    quota_bytes: Annotated[
+        str,
+        typer.Option(
+            metavar="BYTES",
+            help="How large the database may get, such as 2Gi; beyond it, only deletes and what adds nothing are "
+            "taken.",
+        ),
+    ] = DEFAULT_QUOTA
+    encryption_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--encryption-provider-config",
+            metavar="FILE",
+            help="What is encrypted before it is stored, and with which keys: an EncryptionConfiguration of "
+            "apiserver.config.k8s.io/v1.",
+        ),
+    ] = None
+    server_names: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--server-name",
+            metavar="NAME",
+            help="Name or address that the server's certificate is good for, besides --bind; such as that of a "
+            "balancer.",
+        ),
+    ] = None
+    anonymous_auth: Annotated[
+        Switch,
+        typer.Option(
+            help="Whether requests without credentials are let in as system:anonymous, who may see health and version."
+        ),
+    ] = Switch.TRUE
+    log_format: Annotated[output.Format, typer.Option(help="Logs on standard error as text or as JSON lines.")] = (
+        output.Format.TEXT
+    )
+    verbosity: Annotated[int, typer.Option("--verbosity", "-v", help="1 logs every request.", min=0)] = 0
+
+    def settings(self, directory: Path) -> ServerSettings:
+        """What they make of a server on a state directory. Ends the command if that is nonsense."""
+        from dray.process import logs, switches
+        from dray.server.instance import ServerSettings
+        from dray.server.security.token_file import TokenFileError, read_token_file
+
+        try:
+            gates = switches.disabled_gates(self.feature_gates)
+            return ServerSettings(
+                directory=directory,
+                bind=self.bind,
+                port=self.port,
+                tokens=read_token_file(self.token_file) if self.token_file else {},
+                disabled_gates=gates,
+                disabled_versions=switches.disabled_versions(self.runtime_config, gates),
+                quota_bytes=quota_bytes(self.quota_bytes),
+                encryption=encryption(self.encryption_file),
+                names=certified_names(self.server_names),
+                etcd=self.etcd(self.quota_bytes),
+                anonymous=self.anonymous_auth is Switch.TRUE,
+                log_requests=self.verbosity >= logs.REQUESTS_FROM,
+                kubelets=self._kubelets(),
+            )
+        except (TokenFileError, switches.SwitchError) as error:
+            output.fail(str(error))
+
+    def configure_logs(self) -> None:
+        """Writes logs as they are asked for."""
+        from dray.process import logs
+
+        logs.configure(json=self.log_format is output.Format.JSON, verbosity=self.verbosity)
+
+    def _kubelets(self) -> KubeletTrust:
+        """How to reach kubelets. Ends the command if files are missing."""
+        from dray.server.kubelets.connection import KubeletTrust
+
+        if (self.kubelet_certificate is None) != (self.kubelet_key is None):
+            output.fail("--kubelet-client-certificate and --kubelet-client-key go together")
+        paths = (self.kubelet_certificate, self.kubelet_key, self.kubelet_authority)
+        for path in paths:
+            if path is not None and not path.is_file():
+                output.fail(f"{path}: no such file")
+        return KubeletTrust(*(str(path.absolute()) if path is not None else "" for path in paths))
 
 
 def certified_names(given: list[str] | None) -> tuple[str, ...]:
@@ -161,46 +241,6 @@ def _can_be_reached(name: str) -> bool:
         has_letters = any(letter.isalpha() for letter in name)  # numbers alone are an address, or nothing
         return has_letters and not validate_dns1123_subdomain(name.lower().removeprefix("*."))
     return True
-
-
-def kubelet_trust(certificate: Path | None, key: Path | None, authority: Path | None) -> KubeletTrust:
-    """How to reach kubelets. Ends the command if files are missing."""
-    from dray.server.kubelets.connection import KubeletTrust
-
-    if (certificate is None) != (key is None):
-        output.fail("--kubelet-client-certificate and --kubelet-client-key go together")
-    for path in (certificate, key, authority):
-        if path is not None and not path.is_file():
-            output.fail(f"{path}: no such file")
-    return KubeletTrust(*(str(path.absolute()) if path is not None else "" for path in (certificate, key, authority)))
-
-
-def etcd_address(
-    store: str, prefix: str, files: tuple[Path | None, Path | None, Path | None], quota: str = DEFAULT_QUOTA
-) -> EtcdAddress | None:
-    """The etcd to use; None if none. `files` are those for TLS. Ends the command if that is nonsense."""
-    authority, certificate, key = files
-    if store == "lmdb":
-        if authority or certificate or key or prefix != DEFAULT_PREFIX:
-            output.fail("--etcd-… options need --store etcd=URL[,URL…].")
-        return None
-    from dray.store.etcd import AddressError, EtcdAddress, read_address
-
-    if quota != DEFAULT_QUOTA:
-        output.fail("--quota-bytes is for lmdb; etcd has a quota of its own (etcd --quota-backend-bytes).")
-    if (certificate is None) != (key is None):
-        output.fail("--etcd-cert and --etcd-key go together")
-    if not prefix.strip("/"):
-        output.fail(f"--etcd-prefix: {prefix!r} names no key; it looks like {DEFAULT_PREFIX}.")
-    try:
-        urls = read_address(store)
-        address = EtcdAddress(urls=urls, prefix=prefix, authority=authority, certificate=certificate, key=key)
-        if (authority or certificate) and not address.is_encrypted:
-            output.fail("--etcd-cacert and --etcd-cert are for https, and --store has http.")
-        address.credentials()
-    except AddressError as error:
-        output.fail(str(error))
-    return address
 
 
 def encryption(file: Path | None) -> Encryption:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from dray.cli import component, live
+from dray.cli import live
+from dray.cli.running_cluster import RunningCluster
 
 if TYPE_CHECKING:
     from dray.client.http import HttpClient
@@ -17,8 +18,8 @@ SOFT: Final = "rules that were made NoSchedule stay that; `dray taint` makes the
 
 def run(
     resume: Annotated[bool, typer.Option("--resume", help="Let evictions go on.")] = False,
-    kubeconfig: component.Kubeconfig = None,
-    context: component.Context = "",
+    *,
+    cluster: RunningCluster,
 ) -> None:
     """Stop all evictions of a cluster at once: those of rules, of drivers' taints, of node taints, and drains.
 
@@ -26,7 +27,7 @@ def run(
     drains obey; on a cluster with other eviction controllers, NoExecute rules are changed to NoSchedule as well, and
     what goes on evicting is said. Pods that are being deleted already are gone. Exit code 0: done; 2: cannot.
     """
-    live.call(lambda client: _set(client, is_so=not resume), "stop-evictions", kubeconfig=kubeconfig, context=context)
+    live.call(lambda client: _set(client, is_so=not resume), "stop-evictions", cluster)
 
 
 async def _set(client: HttpClient, *, is_so: bool) -> None:

@@ -6,9 +6,10 @@ from typing import Annotated
 
 import typer
 
-from dray.cli import completion, component, inputs, output
+from dray.cli import completion, live, output
 from dray.cli import taint_options as options
 from dray.cli.names import ByKind
+from dray.cli.running_cluster import RunningCluster
 
 app = typer.Typer(
     help="Take devices, nodes or clusters out of service, after a look at who is hit.",
@@ -23,22 +24,12 @@ def device(
     taint: Annotated[
         str, typer.Argument(metavar="KEY[=VALUE]:EFFECT", help="The taint; effects: None, NoSchedule, NoExecute.")
     ],
-    node: options.Node = "",
-    device: options.Device = "",
-    driver: options.Driver = "",
-    pool: options.Pool = "",
-    device_class: options.Class = "",
-    cel: options.Cel = None,
-    dry_run: options.DryRun = False,
+    *,
+    devices: options.Devices,
     rate: options.Rate = None,
     for_: options.For = "",
-    wait: options.Wait = False,
-    timeout: options.Timeout = "",
-    yes: options.Yes = False,
-    format_: options.Format = output.Format.TEXT,
-    files: inputs.Files = None,
-    kubeconfig: component.Kubeconfig = None,
-    context: component.Context = "",
+    asking: options.Asking,
+    source: live.Source,
 ) -> None:
     """Taint devices with a DeviceTaintRule. Asked for again with another effect, the same rule is changed.
 
@@ -47,12 +38,14 @@ def device(
     """
     from dray.cli import device_taints
 
+    manner = asking.manner()
+    options.check_preview(source, manner)
     device_taints.taint(
-        device_taints.select(node, driver, pool, device, device_class, cel),
+        devices.selection(),
         options.read_taint(taint, options.DEVICE_EFFECTS),
         options.Terms.read(rate, for_),
-        options.Place.read(kubeconfig, context, files, dry_run=dry_run),
-        options.Manner(dry_run=dry_run, wait=wait, timeout=options.read_timeout(timeout), yes=yes, format=format_),
+        source,
+        manner,
     )
 
 
@@ -66,15 +59,11 @@ def node(
             help="Its taints; effects: NoSchedule, PreferNoSchedule, NoExecute. Further nodes may come first.",
         ),
     ],
-    dry_run: options.DryRun = False,
+    *,
     rate: options.NodeRate = None,
     for_: options.For = "",
-    wait: options.Wait = False,
-    timeout: options.Timeout = "",
-    format_: options.Format = output.Format.TEXT,
-    files: inputs.Files = None,
-    kubeconfig: component.Kubeconfig = None,
-    context: component.Context = "",
+    waiting: options.Waiting,
+    source: live.Source,
 ) -> None:
     """Taint nodes, as `kubectl taint node` does, with a look at the pods that have to leave.
 
@@ -85,12 +74,14 @@ def node(
         output.fail(f"no {'taint' if names else 'node'} is given. Write NODE... KEY[=VALUE]:EFFECT...")
     from dray.cli import node_taints
 
+    manner = waiting.manner()
+    options.check_preview(source, manner)
     node_taints.taint(
         names,
         options.read_taints(taints, options.NODE_EFFECTS),
         options.Terms.read(rate, for_),
-        options.Place.read(kubeconfig, context, files, dry_run=dry_run),
-        options.Manner(dry_run=dry_run, wait=wait, timeout=options.read_timeout(timeout), format=format_),
+        source,
+        manner,
     )
 
 
@@ -104,10 +95,9 @@ def cluster(
         list[str],
         typer.Argument(metavar="KEY[=VALUE]:EFFECT", help="Taints; effects: NoSelect, PreferNoSelect, NoSelectIfNew."),
     ],
-    dry_run: options.DryRun = False,
-    format_: options.Format = output.Format.TEXT,
-    kubeconfig: component.Kubeconfig = None,
-    context: component.Context = "",
+    *,
+    showing: options.Showing,
+    cluster: RunningCluster,
 ) -> None:
     """Taint a cluster on its hub, with a look at the placements that lose it.
 
@@ -116,5 +106,4 @@ def cluster(
     texts = options.read_taints(taints, options.CLUSTER_EFFECTS)
     from dray.cli import cluster_taints
 
-    manner = options.Manner(dry_run=dry_run, format=format_)
-    cluster_taints.taint(name, texts, options.Place(kubeconfig, context), manner)
+    cluster_taints.taint(name, texts, cluster, showing.manner())

@@ -6,18 +6,21 @@ import re
 import sys
 from collections.abc import Sequence
 from datetime import timedelta
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 import typer
+from msgspec.structs import replace
 
 from dray.cli import completion, output
 from dray.cli.names import node_name, node_option
+from dray.cli.option_groups import OptionGroup
 
 if TYPE_CHECKING:
     from dray.api.times import Time
+    from dray.cli.live import Source
     from dray.eviction.drain import DrainTerms
+    from dray.snapshot.device_selection import DeviceSelection
     from dray.what_if.taint_preview import TaintPreview
 
 DEVICE_EFFECTS: Final = ("None", "NoSchedule", "NoExecute")
@@ -30,22 +33,9 @@ _UNITS: Final = ("days", "hours", "minutes", "seconds", "milliseconds")
 _LONGEST: Final = timedelta(days=3650)
 _MAX_RATE: Final = 999_999_999
 
-Node: TypeAlias = Annotated[str, node_option("Devices of this node.")]
-Device: TypeAlias = Annotated[
-    str, typer.Option("--device", help="Devices of this name.", autocompletion=completion.devices)
-]
-Driver: TypeAlias = Annotated[
-    str, typer.Option("--driver", help="Devices of this driver.", autocompletion=completion.drivers)
-]
-Pool: TypeAlias = Annotated[str, typer.Option("--pool", help="Devices of this pool.", autocompletion=completion.pools)]
-Class: TypeAlias = Annotated[
-    str,
-    typer.Option("--class", help="Devices that this device class selects.", autocompletion=completion.classes),
-]
-Cel: TypeAlias = Annotated[
-    list[str] | None, typer.Option("--cel", metavar="EXPR", help="Devices for which this is true; may be repeated.")
-]
-DryRun: TypeAlias = Annotated[bool, typer.Option("--dry-run", help="Show who is hit, and change nothing.")]
+TIMEOUT: Final[Any] = typer.Option(metavar="TIME", help="Wait no longer than this, such as 90s or 10m.")
+
+Format: TypeAlias = Annotated[output.Format, typer.Option("--output", "-o", help="How to print.")]
 Rate: TypeAlias = Annotated[
     int | None,
     typer.Option(
@@ -65,46 +55,6 @@ NodeRate: TypeAlias = Annotated[
 For: TypeAlias = Annotated[
     str, typer.Option("--for", metavar="TIME", help="Take the taint away again after this time, such as 2h or 1d12h.")
 ]
-Wait: TypeAlias = Annotated[bool, typer.Option("--wait", help="Wait until it is done, and show how far it is.")]
-Timeout: TypeAlias = Annotated[
-    str, typer.Option("--timeout", metavar="TIME", help="Wait no longer than this, such as 90s or 10m.")
-]
-Yes: TypeAlias = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask, however many devices or pods are hit.")]
-IgnoreBudgets: TypeAlias = Annotated[
-    bool,
-    typer.Option("--ignore-budgets", help="Taint with NoExecute: pods leave whatever disruption budgets say."),
-]
-WaitForReplacements: TypeAlias = Annotated[
-    bool,
-    typer.Option(
-        "--wait-for-replacements",
-        help="The next ready pod of a controller leaves when those that left before are replaced elsewhere.",
-    ),
-]
-Deadline: TypeAlias = Annotated[
-    str,
-    typer.Option(
-        "--deadline", metavar="TIME", help="After this time, such as 30m, who is left is deleted whatever budgets say."
-    ),
-]
-Format: TypeAlias = Annotated[output.Format, typer.Option("--output", "-o", help="How to print.")]
-
-
-class Place(msgspec.Struct, frozen=True):
-    """Which cluster: a running one, or one in files, of which there can only be a preview."""
-
-    kubeconfig: Path | None
-    context: str
-    files: tuple[str, ...] = ()
-
-    @classmethod
-    def read(cls, kubeconfig: Path | None, context: str, files: Sequence[str] | None, *, dry_run: bool) -> Place:
-        """From the options. Ends with exit code 2 for what does not go together."""
-        if files and (kubeconfig is not None or context):
-            output.fail("-f is a cluster in files, --kubeconfig and --context a running one: give one of them.")
-        if files and not dry_run:
-            output.fail("-f is a cluster in files, which cannot be changed: give --dry-run, too.")
-        return cls(kubeconfig, context, tuple(files or ()))
 
 
 class Manner(msgspec.Struct, frozen=True, kw_only=True):
@@ -131,6 +81,97 @@ class Manner(msgspec.Struct, frozen=True, kw_only=True):
             print(text, flush=True)
 
 
+class Devices(OptionGroup, frozen=True):
+    """Which devices are meant: everything that is given must hold of them."""
+
+    node: Annotated[str, node_option("Devices of this node.")] = ""
+    device: Annotated[str, typer.Option(help="Devices of this name.", autocompletion=completion.devices)] = ""
+    driver: Annotated[str, typer.Option(help="Devices of this driver.", autocompletion=completion.drivers)] = ""
+    pool: Annotated[str, typer.Option(help="Devices of this pool.", autocompletion=completion.pools)] = ""
+    device_class: Annotated[
+        str,
+        typer.Option("--class", help="Devices that this device class selects.", autocompletion=completion.classes),
+    ] = ""
+    cel: Annotated[
+        list[str] | None, typer.Option(metavar="EXPR", help="Devices for which this is true; may be repeated.")
+    ] = None
+
+    def selection(self) -> DeviceSelection:
+        """The same for those who look for them."""
+        from dray.snapshot.device_selection import DeviceSelection
+
+        return DeviceSelection(self.node, self.driver, self.pool, self.device, self.device_class, tuple(self.cel or ()))
+
+
+class Showing(OptionGroup, frozen=True):
+    """How to go about something that takes no time."""
+
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show who is hit, and change nothing.")] = False
+    format_: Format = output.Format.TEXT
+
+    def manner(self) -> Manner:
+        """The same, read. Ends with exit code 2 for what cannot be."""
+        return Manner(dry_run=self.dry_run, format=self.format_)
+
+
+class Waiting(Showing, frozen=True):
+    """How to go about something that takes time."""
+
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until it is done, and show how far it is.")] = False
+    timeout: Annotated[str, typer.Option(metavar="TIME", help="Wait no longer than this, such as 90s or 10m.")] = ""
+
+    def manner(self) -> Manner:
+        """The same, read. Ends with exit code 2 for what cannot be."""
+        return replace(super().manner(), wait=self.wait, timeout=read_timeout(self.timeout))
+
+
+class Asking(Waiting, frozen=True):
+    """How to go about something that may hit many."""
+
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask, however many devices or pods are hit.")] = False
+
+    def manner(self) -> Manner:
+        """The same, read. Ends with exit code 2 for what cannot be."""
+        return replace(super().manner(), yes=self.yes)
+
+
+class Draining(Asking, frozen=True):
+    """How to empty devices or nodes."""
+
+    ignore_budgets: Annotated[
+        bool, typer.Option("--ignore-budgets", help="Taint with NoExecute: pods leave whatever disruption budgets say.")
+    ] = False
+    wait_for_replacements: Annotated[
+        bool,
+        typer.Option(
+            "--wait-for-replacements",
+            help="The next ready pod of a controller leaves when those that left before are replaced elsewhere.",
+        ),
+    ] = False
+    deadline: Annotated[
+        str,
+        typer.Option(metavar="TIME", help="After this time, such as 30m, who is left is deleted whatever budgets say."),
+    ] = ""
+
+    def at_rate(self, rate: int | None) -> Manner:
+        """The same, read, with so many pods a second. Ends with exit code 2 for what does not go together."""
+        terms = self._terms(rate)
+        return replace(self.manner(), wait=self.wait or terms is not None, until_idle=self.wait, drain=terms)
+
+    def _terms(self, rate: int | None) -> DrainTerms | None:
+        """What the drain keeps; None if it ignores budgets."""
+        from dray.eviction.drain import DrainTerms
+
+        length = read_duration(self.deadline, "--deadline")
+        if self.ignore_budgets:
+            if self.wait_for_replacements or length is not None:
+                what = "--wait-for-replacements" if self.wait_for_replacements else "--deadline"
+                output.fail(f"{what} needs a drain that keeps budgets: leave out --ignore-budgets.")
+            return None
+        seconds = None if length is None else length.total_seconds()
+        return DrainTerms(rate=rate, wait_for_replacements=self.wait_for_replacements, deadline=seconds)
+
+
 class Terms(NamedTuple):
     """What comes with a taint: how fast pods leave, and until when it lasts."""
 
@@ -149,6 +190,13 @@ class TaintText(NamedTuple):
     key: str
     value: str
     effect: str
+
+
+def check_preview(source: Source, manner: Manner) -> None:
+    """A cluster in files can only be looked at. Ends with exit code 2 if it is to be changed."""
+    source.check_alone(source.given)
+    if source.given and not manner.dry_run:
+        output.fail("-f is a cluster in files, which cannot be changed: give --dry-run, too.")
 
 
 def read_taint(text: str, effects: tuple[str, ...], default_effect: str = "") -> TaintText:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dray.cli import completion, component, inputs, live, names, output, terminal
+from dray.cli import completion, inputs, live, names, output, terminal
+from dray.cli.running_cluster import RunningCluster
 
 if TYPE_CHECKING:
     from dray.client.kubeconfig import Connection
@@ -47,8 +48,8 @@ def run(
     ] = "",
     all_namespaces: names.AllNamespaces = False,
     once: Annotated[bool, typer.Option("--once", help="Print the view once, whole, and end.")] = False,
-    kubeconfig: component.Kubeconfig = None,
-    context: component.Context = "",
+    *,
+    cluster: RunningCluster,
 ) -> None:
     """Show a running cluster full screen: the map of devices, devices, pending pods and why, evictions under way.
 
@@ -62,7 +63,7 @@ def run(
         output.fail("dray top needs a terminal. Give --once to print what there is.")
     if not once and os.environ.get("TERM", "dumb") in ("", "dumb"):
         output.fail("this terminal (TERM=dumb) has no full screen. Give --once to print what there is.")
-    asyncio.run(_run(component.connect(kubeconfig, context), view, cel, namespace, once=once))
+    asyncio.run(_run(cluster.connect(), view, cel, namespace, once=once))
 
 
 async def _run(connection: Connection, view: ViewName, cel: str, namespace: str, *, once: bool) -> None:

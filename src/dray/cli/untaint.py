@@ -6,9 +6,10 @@ from typing import Annotated
 
 import typer
 
-from dray.cli import completion, component, output
+from dray.cli import completion, output
 from dray.cli import taint_options as options
 from dray.cli.names import ByKind, rule_name
+from dray.cli.running_cluster import RunningCluster
 
 app = typer.Typer(
     help="Put devices, nodes or clusters back into service.", cls=ByKind, no_args_is_help=True, rich_markup_mode=None
@@ -18,12 +19,8 @@ app = typer.Typer(
 @app.command("device")
 def device(
     key: Annotated[str, typer.Argument(metavar="KEY", help="Only taints with this key.")] = "",
-    node: options.Node = "",
-    device: options.Device = "",
-    driver: options.Driver = "",
-    pool: options.Pool = "",
-    device_class: options.Class = "",
-    cel: options.Cel = None,
+    *,
+    devices: options.Devices,
     rule: Annotated[
         str,
         typer.Option(
@@ -34,25 +31,21 @@ def device(
         ),
     ] = "",
     all_: Annotated[bool, typer.Option("--all", help="Rules for every device; nothing else selects.")] = False,
-    dry_run: options.DryRun = False,
-    format_: options.Format = output.Format.TEXT,
-    kubeconfig: component.Kubeconfig = None,
-    context: component.Context = "",
+    showing: options.Showing,
+    cluster: RunningCluster,
 ) -> None:
     """Remove the rules that were made for a selection; else those that taint only devices of it, whoever made them.
 
     Pods that were about to be evicted stay. Exit code 0: done; 1: there was nothing to remove; 2: cannot.
     """
     from dray.cli import device_untaints
-    from dray.cli.device_taints import select
     from dray.snapshot.device_selection import DeviceSelection
 
-    selection = select(node, driver, pool, device, device_class, cel)
+    selection = devices.selection()
     ways = [bool(rule), all_, selection != DeviceSelection()]
     if sum(ways) != 1:
         output.fail("say which devices with --node, --device and the like, or give one of --rule and --all.")
-    manner = options.Manner(dry_run=dry_run, format=format_)
-    device_untaints.untaint(selection, key, rule, options.Place(kubeconfig, context), manner)
+    device_untaints.untaint(selection, key, rule, cluster, showing.manner())
 
 
 @app.command("node")
@@ -62,10 +55,9 @@ def node(
         list[str] | None,
         typer.Argument(metavar="KEY[:EFFECT]", help="Which taint. Further nodes may come first."),
     ] = None,
-    dry_run: options.DryRun = False,
-    format_: options.Format = output.Format.TEXT,
-    kubeconfig: component.Kubeconfig = None,
-    context: component.Context = "",
+    *,
+    showing: options.Showing,
+    cluster: RunningCluster,
 ) -> None:
     """Take taints of a key away from nodes; without a key, what `dray drain node` put there.
 
@@ -80,8 +72,7 @@ def node(
     key, colon, effect = taint.partition(":")
     if colon and effect not in options.NODE_EFFECTS:
         output.fail(f"taint {taint!r}: there is no effect {effect!r}. Effects are {', '.join(options.NODE_EFFECTS)}.")
-    manner = options.Manner(dry_run=dry_run, format=format_)
-    node_taints.untaint(names, key.partition("=")[0], effect, options.Place(kubeconfig, context), manner)
+    node_taints.untaint(names, key.partition("=")[0], effect, cluster, showing.manner())
 
 
 @app.command("cluster")
@@ -91,10 +82,9 @@ def cluster(
         typer.Argument(metavar="CLUSTER", help="A ManagedCluster of the hub.", autocompletion=completion.members),
     ],
     taint: Annotated[str, typer.Argument(metavar="KEY[:EFFECT]", help="Which taint.")],
-    dry_run: options.DryRun = False,
-    format_: options.Format = output.Format.TEXT,
-    kubeconfig: component.Kubeconfig = None,
-    context: component.Context = "",
+    *,
+    showing: options.Showing,
+    cluster: RunningCluster,
 ) -> None:
     """Take taints of a key away from a cluster on its hub, with a look at the placements that get it.
 
@@ -106,5 +96,4 @@ def cluster(
     if colon and effect not in options.CLUSTER_EFFECTS:
         known = ", ".join(options.CLUSTER_EFFECTS)
         output.fail(f"taint {taint!r}: there is no effect {effect!r}. Effects are {known}.")
-    manner = options.Manner(dry_run=dry_run, format=format_)
-    cluster_taints.untaint(name, key.partition("=")[0], effect, options.Place(kubeconfig, context), manner)
+    cluster_taints.untaint(name, key.partition("=")[0], effect, cluster, showing.manner())

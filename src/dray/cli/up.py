@@ -46,8 +46,8 @@ class Manner(NamedTuple):
 def run(
     name: Annotated[str, clusters.name_argument(completion.stopped)] = clusters.DEFAULT,
     directory: clusters.Directory = None,
-    port: server_options.Port = 6443,
-    bind: server_options.Bind = "127.0.0.1",
+    *,
+    options: server_options.ServerOptions,
     nodes: Annotated[
         int, typer.Option(help="Simulated nodes to have; those of an earlier start stay.", min=0, max=100_000)
     ] = 0,
@@ -70,28 +70,8 @@ def run(
     hub: hub_options.Hub = None,
     hub_lease: hub_options.HubLease = hub_options.DEFAULT_LEASE,
     controllers: controllers_command.Controllers = "*",
-    controllers_config: controller_options.ConfigFile = None,
-    eviction_policy: controller_options.EvictionPolicy = "",
-    max_evictions: controller_options.MaxEvictions = "",
-    node_monitor_grace_period: controller_options.GracePeriod = "",
-    token_file: server_options.TokenFile = None,
+    evictions: controller_options.EvictionOptions,
     filter_timeout: server_options.FilterTimeout = 10.0,
-    feature_gates: server_options.FeatureGates = "",
-    runtime_config: server_options.RuntimeConfig = "",
-    kubelet_certificate: server_options.KubeletCertificate = None,
-    kubelet_key: server_options.KubeletKey = None,
-    kubelet_authority: server_options.KubeletAuthority = None,
-    quota_bytes: server_options.QuotaBytes = server_options.DEFAULT_QUOTA,
-    store: server_options.StoreOption = "lmdb",
-    etcd_prefix: server_options.EtcdPrefix = server_options.DEFAULT_PREFIX,
-    etcd_authority: server_options.EtcdAuthority = None,
-    etcd_certificate: server_options.EtcdCertificate = None,
-    etcd_key: server_options.EtcdKey = None,
-    encryption_file: server_options.EncryptionFile = None,
-    server_names: server_options.ServerNames = None,
-    anonymous_auth: server_options.AnonymousAuth = server_options.Switch.TRUE,
-    log_format: server_options.LogFormat = output.Format.TEXT,
-    verbosity: server_options.Verbosity = 0,
 ) -> None:
     """Run a whole cluster: API server, scheduler, controllers and, with --nodes, simulated nodes.
 
@@ -102,49 +82,19 @@ def run(
     import uvloop
 
     from dray.all_in_one import ClusterSettings
-    from dray.process import logs, switches
-    from dray.server.instance import ServerSettings
-    from dray.server.security.token_file import TokenFileError, read_token_file
 
     where = clusters.LocalCluster(directory=clusters.directory_of(name, directory))
-    try:
-        settings = ServerSettings(
-            directory=where.directory,
-            bind=bind,
-            port=port,
-            tokens=read_token_file(token_file) if token_file else {},
-            disabled_gates=switches.disabled_gates(feature_gates),
-            disabled_versions=switches.disabled_versions(runtime_config, switches.disabled_gates(feature_gates)),
-            quota_bytes=server_options.quota_bytes(quota_bytes),
-            encryption=server_options.encryption(encryption_file),
-            names=server_options.certified_names(server_names),
-            etcd=server_options.etcd_address(
-                store, etcd_prefix, (etcd_authority, etcd_certificate, etcd_key), quota_bytes
-            ),
-            anonymous=anonymous_auth is server_options.Switch.TRUE,
-            log_requests=verbosity >= logs.REQUESTS_FROM,
-            kubelets=server_options.kubelet_trust(kubelet_certificate, kubelet_key, kubelet_authority),
-        )
-    except (TokenFileError, switches.SwitchError) as error:
-        output.fail(str(error))
-    given = controller_options.Given(
-        config=controllers_config,
-        feature_gates=feature_gates,
-        eviction_policy=eviction_policy,
-        max_evictions=max_evictions,
-        grace_period=node_monitor_grace_period,
-    )
     machines = _profile(profile)  # a name that is wrong is told, with --nodes or without
     plan = ClusterSettings(
-        server=settings,
+        server=options.settings(where.directory),
         controllers=controllers_command.read_list(controllers),
-        settings=controller_options.read_settings(given),
+        settings=evictions.settings(options.feature_gates),
         filter_seconds=filter_timeout,
         nodes=nodes,
         profile=machines if nodes else None,
         membership=hub_options.membership(cluster, hub, hub_lease),
     )
-    logs.configure(json=log_format is output.Format.JSON, verbosity=verbosity)
+    options.configure_logs()
     manner = Manner(detached.detach() if detach else None, merge_kubeconfig=merge_kubeconfig)
     uvloop.run(_run(plan, manner, started))
 

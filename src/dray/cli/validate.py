@@ -34,6 +34,7 @@ Form = Annotated[
 
 
 def run(
+    *,
     sources: Sources = None,
     files: Files = None,
     skip: Skip = None,

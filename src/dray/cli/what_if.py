@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias
 
 import typer
 
-from dray.cli import completion, component, inputs, live, names, output, tables
+from dray.cli import completion, inputs, live, names, output, tables
+from dray.cli.running_cluster import RunningCluster
 
 if TYPE_CHECKING:
     from dray.api.meta import Object
@@ -54,14 +54,12 @@ class Comparison(NamedTuple):
 
 
 def run(
-    sources: inputs.Sources = None,
-    files: inputs.Files = None,
+    *,
+    source: live.NamedSource,
     apply: Apply = None,
     delete: Delete = None,
     namespace: names.Namespace = "",
     _all_namespaces: names.AlwaysAll = False,
-    kubeconfig: component.Kubeconfig = None,
-    context: component.Context = "",
     now: inputs.Now = None,
     format_: Annotated[output.Format, typer.Option("--output", "-o", help="How to print.")] = output.Format.TEXT,
 ) -> None:
@@ -73,7 +71,7 @@ def run(
     workload its pods, a namespace its quota); 2: input cannot be read.
     """
     change = read_change(apply, delete, namespace)
-    difference = look(change, [*(sources or ()), *(files or ())], kubeconfig, context, now).difference
+    difference = look(change, source, now).difference
     if format_ is output.Format.JSON:
         output.print_json(difference.to_dict(), "Difference")
     else:
@@ -86,7 +84,7 @@ def read_change(apply: list[str] | None, delete: list[str] | None, namespace: st
     return ChangeOptions(tuple(apply or ()), tuple(names.placed(one, namespace) for one in delete or ()), namespace)
 
 
-def look(change: ChangeOptions, files: list[str], kubeconfig: Path | None, context: str, now: str | None) -> Comparison:
+def look(change: ChangeOptions, source: live.Source, now: str | None) -> Comparison:
     """What a change does to the cluster in files, or to the running one. Ends with exit code 2 for bad input."""
     from dray.snapshot import InputError, SnapshotError
     from dray.what_if.deletions import delete
@@ -96,10 +94,8 @@ def look(change: ChangeOptions, files: list[str], kubeconfig: Path | None, conte
     moment = inputs.read_time(now)
     if not change.apply and not change.delete:
         output.fail("nothing to compare. Give a change with --apply or --delete.")
-    before = live.read_cluster(
-        files, "what-if", kubeconfig=kubeconfig, context=context, load=live.load_snapshot_with_workloads
-    )
-    running = None if files else Running(kubeconfig, context)
+    before = source.read("what-if", live.load_snapshot_with_workloads)
+    running = None if source.given else source
     try:
         before = _with_deleted(before, change.delete, running)
         after = delete(before, change.delete, moment)
@@ -164,31 +160,28 @@ def _note_refused(item: Item) -> None:
         )
 
 
-class Running(NamedTuple):
-    """Where a cluster runs: of most kinds it is read only what a change is about."""
+def _get(cluster: RunningCluster, wanted: Sequence[tuple[Kind, ObjectKey]]) -> list[Object]:
+    """Those of some objects that a cluster has: of most kinds it is read only what a change is about.
 
-    kubeconfig: Path | None
-    context: str
+    Ends with exit code 2 if they may not be read.
+    """
 
-    def get(self, wanted: Sequence[tuple[Kind, ObjectKey]]) -> list[Object]:
-        """Those of some objects that are there. Ends with exit code 2 if they may not be read."""
+    async def work(client: HttpClient) -> list[Object]:
+        from dray.api.status import ApiError
 
-        async def work(client: HttpClient) -> list[Object]:
-            from dray.api.status import ApiError
+        found: list[Object] = []
+        for kind, key in wanted:
+            try:
+                found.append(await client.get(kind, key.namespace, key.name))
+            except ApiError as error:
+                if error.code != 404:
+                    raise
+        return found
 
-            found: list[Object] = []
-            for kind, key in wanted:
-                try:
-                    found.append(await client.get(kind, key.namespace, key.name))
-                except ApiError as error:
-                    if error.code != 404:
-                        raise
-            return found
-
-        return live.call(work, "what-if", kubeconfig=self.kubeconfig, context=self.context) if wanted else []
+    return live.call(work, "what-if", cluster) if wanted else []
 
 
-def _with_deleted(before: Snapshot, refs: Sequence[str], running: Running | None) -> Snapshot:
+def _with_deleted(before: Snapshot, refs: Sequence[str], running: RunningCluster | None) -> Snapshot:
     """The cluster with what is to be taken away. Raises SnapshotError for what is not there."""
     from dray.snapshot import SnapshotError
     from dray.snapshot.snapshot import named
@@ -199,14 +192,14 @@ def _with_deleted(before: Snapshot, refs: Sequence[str], running: Running | None
         meant = named(text)
         if any(before.get(*key) is not None for _, key in meant):
             continue
-        found = running.get(meant)
+        found = _get(running, meant)
         if not found:
             raise SnapshotError(f"there is no {text}")
         before = before.with_typed(found)
     return before
 
 
-def _with_changed(before: Snapshot, after: Snapshot, running: Running | None) -> tuple[Snapshot, Snapshot]:
+def _with_changed(before: Snapshot, after: Snapshot, running: RunningCluster | None) -> tuple[Snapshot, Snapshot]:
     """Both with what is there already of what seems to be new: kinds that nothing here depends on were not read."""
     from dray.api.registry import by_kind
     from dray.snapshot.objects import inherit, key_of
@@ -214,6 +207,6 @@ def _with_changed(before: Snapshot, after: Snapshot, running: Running | None) ->
     if running is None:
         return before, after
     new = {key: there for key, (here, there) in before.differing(after).items() if here is None and there is not None}
-    there = running.get([(by_kind(one.api_version, one.kind), key) for key, one in new.items()])
+    there = _get(running, [(by_kind(one.api_version, one.kind), key) for key, one in new.items()])
     found = {key_of(one, by_kind(one.api_version, one.kind)): one for one in there}
     return before.with_typed(there), after.with_typed(inherit(new[key], one) for key, one in found.items())

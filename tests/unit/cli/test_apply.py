@@ -27,7 +27,7 @@ def planned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         print(json.dumps({"pods": []}) if "json" in words else "done")
         return 2 if "broken" in words else 0
 
-    def call(_work: Any, _command: str, **_place: Any) -> str:
+    def call(_work: Any, _command: str, _cluster: Any) -> str:
         return "uid"
 
     monkeypatch.setattr(plan, "_invoke", invoke)
