@@ -83,9 +83,10 @@ def run(
     from dray.controllers import Manager
 
     wanted = read_list(controllers)
+    settings = given.settings(feature_gates)
     connection = cluster.connect()
     trusted = _contents(root_certificate) if root_certificate is not None else connection.authority or b""
-    settings = replace(given.settings(feature_gates), root_certificate=trusted)
+    settings = replace(settings, root_certificate=trusted)
     running: list[Manager] = []
 
     async def work(client: HttpClient, clock: Clock) -> None:
