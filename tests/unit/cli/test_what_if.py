@@ -26,8 +26,9 @@ def test_a_rule_that_evicts_is_exit_code_1() -> None:
     assert done.exit_code == 1
     assert "Rule retire-node-1 selects 4 devices, 3 of them allocated. It evicts 2 pods in 1 namespace." in done.stdout
     lines = done.stdout.splitlines()
-    assert lines[-2].split() == ["ml/trainer-1", "ml/train-1", "node-1/gpu-0,", "node-1/gpu-1", "at", "once", "no"]
-    assert lines[-1].endswith("in 5 min  yes: node-2")
+    assert lines[-4].split() == ["ml/trainer-1", "ml/train-1", "node-1/gpu-0,", "node-1/gpu-1", "at", "once", "no"]
+    assert lines[-3].endswith("in 5 min  yes: node-2")
+    assert lines[-1].startswith("Note: ml/trainer-1 fits nowhere else (")
 
 
 @pytest.mark.parametrize(
