@@ -11,6 +11,7 @@ from dray.api.generated.rbac import ClusterRole, ClusterRoleBinding, Role, RoleB
 from dray.api.resource import ResourceClaim, ResourceSlice
 from dray.server.security.identity import (
     NODE_NAME,
+    POD_NAME,
     Identity,
     authenticated,
     service_account_groups,
@@ -38,7 +39,7 @@ def service_account(name: str, namespace: str = "default", **annotations: str) -
 
 def driver(node: str = "") -> Identity:
     """The driver of namespace default, with a token bound to its pod on a node."""
-    extra: dict[str, tuple[str, ...]] = {NODE_NAME: (node,)} if node else {}
+    extra: dict[str, tuple[str, ...]] = {NODE_NAME: (node,), POD_NAME: ("driver",)} if node else {}
     return authenticated(DRIVER_USER, service_account_groups("default"), extra=extra)
 
 

@@ -28,7 +28,7 @@ from dray.client import Client
 from dray.driver import health
 from dray.driver.checkpoint import Prepared
 from dray.driver.claim_status import merge, words
-from dray.server.security.identity import NODE_NAME, authenticated, service_account_groups
+from dray.server.security.identity import NODE_NAME, POD_NAME, authenticated, service_account_groups
 from driver_world import CLAIM, NODE, DriverWorld, Fans, driver_world, empty_world
 from local_server import typed
 from patience import eventually_async
@@ -253,7 +253,9 @@ async def test_without_the_right_the_driver_says_so_once_and_goes_on(caplog: pyt
         fans = WatchedFans()
         async with empty_world(with_roles=True) as world:
             await world.client.create(typed(_binding("system:dra-driver")))
-            account = authenticated(USER, service_account_groups("default"), extra={NODE_NAME: (NODE,)})
+            account = authenticated(
+                USER, service_account_groups("default"), extra={NODE_NAME: (NODE,), POD_NAME: ("p",)}
+            )
             async with world.running(fans, client=world.server.client(account)):
                 for name in ("fan-0", "fan-1"):
                     claim = await world.allocate(name, name)

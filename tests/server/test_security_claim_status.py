@@ -8,15 +8,24 @@ from typing import Any
 
 import pytest
 
+from dray.api.generated.authentication import (
+    BoundObjectReference,
+    TokenRequest,
+    TokenRequestSpec,
+    TokenReview,
+    TokenReviewSpec,
+)
 from dray.api.registry import by_kind
 from dray.api.resource.claim import FINALIZER
 from dray.api.status import ApiError
 from dray.client.interface import PatchFormat
 from dray.server.local import LocalClient
+from dray.server.security.identity import NODE_NAME, authenticated
 from local_server import LocalServer, local_server
-from server_objects import DRIVER_USER, binding, claim, driver, node_slice, role, rule
+from server_objects import DRIVER_USER, binding, claim, driver, node, node_slice, pod, role, rule, service_account
 
 CLAIMS = by_kind("resource.k8s.io/v1", "ResourceClaim")
+SERVICE_ACCOUNTS = by_kind("v1", "ServiceAccount")
 RESOURCE = "resource.k8s.io"
 DRIVER = "gpu.example.com"
 
@@ -146,6 +155,31 @@ async def test_a_driver_writes_the_devices_of_its_own_node() -> None:
         await write(other, devices=[ENTRY])  # changes nothing
         await write(own, devices=[ENTRY | {"data": {"ok": False}}])
         await write(own, devices=None)
+
+
+@pytest.mark.parametrize("kind", ["Node", "Pod"])
+async def test_the_node_of_a_token_counts_if_a_pod_of_the_account_is_there(kind: str) -> None:
+    """Whoever may ask for tokens of an account may have one bound to any node (issue 14)."""
+    async with server_with_claim() as (server, admin):
+        await write(admin, allocation=ALLOCATION)
+        await grant(admin, "own", "associated-node:patch", "driver", DRIVER)
+        await admin.create(service_account("driver"))
+        await admin.create(node("n1"))
+        await admin.create(pod("n1", "n1", serviceAccountName="driver"))
+        asked = TokenRequest(
+            spec=TokenRequestSpec(bound_object_ref=BoundObjectReference(api_version="v1", kind=kind, name="n1"))
+        )
+        issued = await admin.post(SERVICE_ACCOUNTS, "default", "driver", "token", asked)
+        asks = TokenReviewSpec(token=issued["status"]["token"])
+        review = await admin.create(TokenReview(kind="TokenReview", api_version="authentication.k8s.io/v1", spec=asks))
+        user = review.status.user
+        assert user.extra[NODE_NAME] == ("n1",)
+        identity = authenticated(user.username, user.groups, user.uid, user.extra)
+        writing = write(server.client(identity), devices=[ENTRY])
+        if kind == "Pod":
+            await writing
+        else:
+            await denied(writing, "status.devices", ARBITRARY)
 
 
 async def test_a_claim_for_several_nodes_is_associated_with_none() -> None:

@@ -5,8 +5,8 @@ asked for besides it, say what may be written:
 
     allocation, reservedFor   the verb of the request on `resourceclaims/binding`, everywhere, of all names
     devices                   on `resourceclaims/driver`, by name of each driver whose entries change:
-                              `associated-node:VERB` for a ServiceAccount whose token names the node that the claim is
-                              allocated for, `arbitrary-node:VERB` for everybody else, and for any claim
+                              `associated-node:VERB` for a ServiceAccount whose token was issued for a pod on the node
+                              that the claim is allocated for, `arbitrary-node:VERB` for everybody else, and any claim
 
 Whoever may write claims, but not free their devices, may not do that by taking away what keeps a claim that is in use:
 once it is gone, its devices are given to others, and its pods still have them.
@@ -24,7 +24,7 @@ from dray.api.resource.allocated_node import allocated_node
 from dray.api.resource.claim import FINALIZER
 from dray.server.security.authorization import Attributes, Decision, forbidden
 from dray.server.security.driver_restriction import ARBITRARY_NODE
-from dray.server.security.identity import Identity, bound_node
+from dray.server.security.identity import Identity, node_of_pod
 
 ASSOCIATED_NODE = "associated-node:"
 
@@ -43,7 +43,7 @@ def status_problems(
     drivers = _changed_drivers(old.status, new.status)
     if not drivers:
         return problems
-    node = bound_node(identity)
+    node = node_of_pod(identity)
     prefixes = [ARBITRARY_NODE]
     if node and node == allocated_node(new.status.allocation):
         prefixes.insert(0, ASSOCIATED_NODE)

@@ -10,7 +10,11 @@ status of devices.
 Two annotations of a ServiceAccount limit it further, whatever its roles say:
 
     dray/slices-of-driver: gpu.example.com      only slices of this driver (4381-187)
-    dray/slices-of-own-node: "true"             only slices of the node in its token, which must have one (4381-179)
+    dray/slices-of-own-node: "true"             only slices of the node of the pod that its token was issued for
+                                                (4381-179)
+
+A token may be bound to a node alone, by whoever may ask for tokens of the account: that limits it all the same, and
+gives it nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +24,7 @@ from dray.api.registry import RESOURCE_GROUP
 from dray.api.resource import ResourceClaim, ResourceSlice
 from dray.api.resource.allocated_node import allocated_node
 from dray.server.security.authorization import Attributes
-from dray.server.security.identity import Identity, bound_node, split_service_account_user
+from dray.server.security.identity import Identity, bound_node, node_of_pod, split_service_account_user
 from dray.server.security.node_reads import PodsOnNode, is_used_on
 from dray.server.security.node_requests import May
 from dray.server.security.pool_ownership import SlicesInPool, check_pool
@@ -83,7 +87,7 @@ def _check_annotations(identity: Identity, slices: list[ResourceSlice], account:
     if driver is not None and any(each.spec.driver != driver for each in slices):
         return f'{identity.user} can only write ResourceSlices of driver "{driver}"'
     if annotations.get(OF_OWN_NODE) == "true":
-        node = bound_node(identity)
+        node = node_of_pod(identity)
         if not node:
             return f"{identity.user} needs a token bound to a pod on a node to write ResourceSlices"
         if any(each.spec.node_name != node for each in slices):

@@ -75,8 +75,19 @@ def split_service_account_user(user: str) -> tuple[str, str] | None:
 
 
 def bound_node(identity: Identity) -> str:
-    """The node in the token of a ServiceAccount; empty if it names none, or for another user."""
+    """The node in the token of a ServiceAccount; empty if it names none, or for another user.
+
+    It limits what the account may do. Whoever may ask for its tokens may have named any node (see `node_of_pod`).
+    """
     if split_service_account_user(identity.user) is None:
         return ""
     names = identity.extra.get(NODE_NAME, ())
     return names[0] if len(names) == 1 else ""
+
+
+def node_of_pod(identity: Identity) -> str:
+    """The node of the pod that the token of a ServiceAccount was issued for: rights may follow from that one.
+
+    Empty for a token that is bound to a node alone, which nobody has to run anything on.
+    """
+    return bound_node(identity) if len(identity.extra.get(POD_NAME, ())) == 1 else ""

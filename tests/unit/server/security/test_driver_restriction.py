@@ -8,12 +8,13 @@ from dray.api.meta import Object, ObjectMeta
 from dray.api.resource import ResourcePool, ResourceSlice, ResourceSliceSpec
 from dray.server.security.authorization import Attributes
 from dray.server.security.driver_restriction import OF_DRIVER, OF_OWN_NODE, check_driver_write
-from dray.server.security.identity import NODE_NAME, Identity, authenticated, service_account_user
+from dray.server.security.identity import NODE_NAME, POD_NAME, Identity, authenticated, service_account_user
 from security_world import Objects
 
 WRITE = Attributes("update", "resource.k8s.io", "resourceslices")
 USER = service_account_user("gpu", "driver")
-ON_N1 = authenticated(USER, extra={NODE_NAME: ("n1",)})
+ON_N1 = authenticated(USER, extra={NODE_NAME: ("n1",), POD_NAME: ("p",)})
+BOUND_TO_N1 = authenticated(USER, extra={NODE_NAME: ("n1",)})
 
 
 def slice_of(node: str | None, driver: str = "gpu.example.com") -> ResourceSlice:
@@ -76,6 +77,19 @@ def test_the_refusal_names_slice_and_pool(objects: Objects) -> None:
         'pool "p" has nodeName "n2" (devices of other nodes need the verb arbitrary-node:update on '
         "resourceslices/driver)"
     )
+
+
+@pytest.mark.parametrize("pods", [None, (), ("a", "b")])
+def test_a_token_for_a_node_that_nobody_runs_on_limits_and_gives_nothing(
+    objects: Objects, pods: tuple[str, ...] | None
+) -> None:
+    """Whoever may ask for tokens of an account may name any node (issue 14)."""
+    limited = replace(BOUND_TO_N1, extra={**BOUND_TO_N1.extra, **({} if pods is None else {POD_NAME: pods})})
+    assert check(limited, WRITE, None, slice_of("n1"), objects) is None
+    assert check(limited, WRITE, None, slice_of("n2"), objects) is not None
+    account(objects, **{OF_OWN_NODE: "true"})
+    denied = f"{USER} needs a token bound to a pod on a node to write ResourceSlices"
+    assert check(limited, WRITE, None, slice_of("n1"), objects) == denied
 
 
 @pytest.mark.req("4381-187")
