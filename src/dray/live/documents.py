@@ -26,6 +26,7 @@ from dray.live.viewer import Viewer
 from dray.scheduling.device_states import DeviceState
 from dray.views import hub, service, timeline, waiting
 from dray.views.device import Surroundings, device_page
+from dray.views.shares import namespace_of, share_out
 from dray.what_if.driver_evictions import unconfirmed_pools
 
 MOST_ROWS: Final = 5000
@@ -62,12 +63,12 @@ async def claims_and_pods(viewer: Viewer, _parameters: Parameters) -> dict[str, 
 
 def first_rows(rows: list[Row]) -> list[Row]:
     """As many as one looks at: names may be long, and many."""
-    left = MOST_BYTES
-    for number, row in enumerate(rows[:MOST_ROWS]):
-        left -= len(msgspec.json.encode(row))
-        if left < 0:
-            return rows[:number]
-    return rows[:MOST_ROWS]
+    shown = share_out(rows, MOST_ROWS, _namespace)
+    return share_out(shown, MOST_BYTES, _namespace, lambda row: len(msgspec.json.encode(row)) + 1)
+
+
+def _namespace(row: waiting.PodRow | waiting.ClaimRow) -> str:
+    return namespace_of(row.name)
 
 
 async def rules(viewer: Viewer, _parameters: Parameters) -> dict[str, Any]:
@@ -126,7 +127,8 @@ async def history(viewer: Viewer, _parameters: Parameters) -> dict[str, Any]:
 
 
 async def _entries(viewer: Viewer) -> list[timeline.TimelineEntry]:
-    since = str(Time.of(viewer.now() - TIMELINE))
+    now = viewer.now()
+    since = str(Time.of(now - TIMELINE))
     seen = timeline.Evidence(
         claims=list(viewer.of(kinds.CLAIMS)),
         rules=list(viewer.of(kinds.RULES)),
@@ -135,7 +137,7 @@ async def _entries(viewer: Viewer) -> list[timeline.TimelineEntry]:
     )
     log = timeline.Log()
     log.entries.extend(viewer.log.entries)
-    return await asyncio.to_thread(timeline.timeline, log, seen, since)
+    return await asyncio.to_thread(timeline.timeline, log, seen, since, str(Time.of(now)))
 
 
 async def device(viewer: Viewer, parameters: Parameters) -> dict[str, Any]:

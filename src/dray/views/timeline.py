@@ -1,7 +1,9 @@
 """What happened to devices, newest first: allocations, releases, evictions, taints, nodes.
 
 What is there tells when it came about (an allocation its time, a taint since when, a node when it became ready); what
-is gone is told by events, and by who looks on and notes what he sees (`Log`).
+is gone is told by events, and by who looks on and notes what he sees (`Log`). Times are what others wrote: one that is
+still to come is taken for that of the object's creation, which the server wrote. Namespaces share the room that there
+is.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from dray.api.resource import DeviceTaintRule, ResourceClaim
 from dray.api.taints import taint_text
 from dray.views.device import Document
 from dray.views.fleet import FleetTotals
+from dray.views.shares import namespace_of, share_out
 
 ALLOCATION: Final = "allocation"
 RELEASE: Final = "release"
@@ -59,7 +62,7 @@ class Log:
     """What was seen happening since somebody looks on; bounded."""
 
     def __init__(self) -> None:
-        self.entries: deque[TimelineEntry] = deque(maxlen=MOST_ENTRIES)
+        self.entries: list[TimelineEntry] = []
         self.samples: deque[Sample] = deque(maxlen=MOST_SAMPLES)
 
     def claim(self, old: ResourceClaim | None, new: ResourceClaim | None, now: Now) -> None:
@@ -69,9 +72,7 @@ class Log:
         if new is None or new.status.allocation is None:
             devices = _devices(old)
             text = f"released {_some(devices)}"
-            self.entries.append(
-                TimelineEntry(time=now(), kind=RELEASE, subject=full_name(old), text=text, devices=devices)
-            )
+            self._note(TimelineEntry(time=now(), kind=RELEASE, subject=full_name(old), text=text, devices=devices))
 
     def rule(self, old: DeviceTaintRule | None, new: DeviceTaintRule | None, now: Now) -> None:
         """A rule changed: its taint may be gone, or another."""
@@ -81,7 +82,7 @@ class Log:
         after = taint_text(new.spec.taint) if new is not None else ""
         if before != after:
             text = f"{before} is gone" if new is None else f"{before} became {after}"
-            self.entries.append(TimelineEntry(time=now(), kind=UNTAINT, subject=f"rule {old.metadata.name}", text=text))
+            self._note(TimelineEntry(time=now(), kind=UNTAINT, subject=f"rule {old.metadata.name}", text=text))
 
     def node(self, old: Node | None, new: Node | None, now: Now) -> None:
         """A node changed."""
@@ -89,10 +90,15 @@ class Log:
             return
         name = old.metadata.name
         if new is None:
-            self.entries.append(TimelineEntry(time=now(), kind=NODE, subject=name, text="is gone"))
+            self._note(TimelineEntry(time=now(), kind=NODE, subject=name, text="is gone"))
         elif bool(old.spec.unschedulable) != bool(new.spec.unschedulable):
             text = "was cordoned" if new.spec.unschedulable else "was uncordoned"
-            self.entries.append(TimelineEntry(time=now(), kind=NODE, subject=name, text=text))
+            self._note(TimelineEntry(time=now(), kind=NODE, subject=name, text=text))
+
+    def _note(self, entry: TimelineEntry) -> None:
+        self.entries.append(entry)
+        if len(self.entries) >= 2 * MOST_ENTRIES:
+            self.entries = _newest(self.entries)[::-1]
 
     def sample(self, totals: FleetTotals, now: str) -> None:
         """The fleet in numbers, for the curve."""
@@ -108,12 +114,27 @@ class Evidence(NamedTuple):
     events: Sequence[Event] = ()
 
 
-def timeline(log: Log, seen: Evidence, since: str) -> list[TimelineEntry]:
-    """Everything after a time (RFC 3339, UTC), newest first."""
-    told = (_allocations(seen.claims), _taints(seen.rules), _nodes(seen.nodes), _events(seen.events))
+def timeline(log: Log, seen: Evidence, since: str, now: str) -> list[TimelineEntry]:
+    """Everything after a time (RFC 3339, UTC) until now, newest first."""
+    told = (
+        _allocations(seen.claims, now),
+        _taints(seen.rules, now),
+        _nodes(seen.nodes, now),
+        _events(seen.events, now),
+    )
     found = [*log.entries, *chain.from_iterable(told)]
-    recent = [entry for entry in found if entry.time >= since]
-    return sorted(recent, key=lambda entry: entry.time, reverse=True)[:MOST_ENTRIES]
+    return _newest([entry for entry in found if entry.time >= since])
+
+
+def _newest(entries: Iterable[TimelineEntry]) -> list[TimelineEntry]:
+    """As many as one looks at, newest first."""
+    ordered = sorted(entries, key=lambda entry: entry.time, reverse=True)
+    return share_out(ordered, MOST_ENTRIES, lambda entry: namespace_of(entry.subject))
+
+
+def _moment(now: str, *said: str | None) -> str | None:
+    """The first time that was said and is not still to come."""
+    return next((time for one in said if one is not None and (time := f"{one[:19]}Z") <= now), None)
 
 
 def about_device(
@@ -124,48 +145,49 @@ def about_device(
     return [entry for entry in entries if device in entry.devices or entry.subject in subjects]
 
 
-def _allocations(claims: Iterable[ResourceClaim]) -> Iterator[TimelineEntry]:
+def _allocations(claims: Iterable[ResourceClaim], now: str) -> Iterator[TimelineEntry]:
     for claim in claims:
         allocation = claim.status.allocation
         if allocation is None:
             continue
-        stamp = allocation.allocation_timestamp or claim.metadata.creation_timestamp
+        time = _moment(now, allocation.allocation_timestamp, claim.metadata.creation_timestamp)
         devices = _devices(claim)
-        if stamp is not None and devices:
+        if time is not None and devices:
             text = f"got {_some(devices)}"
-            yield TimelineEntry(time=str(stamp), kind=ALLOCATION, subject=full_name(claim), text=text, devices=devices)
+            yield TimelineEntry(time=time, kind=ALLOCATION, subject=full_name(claim), text=text, devices=devices)
 
 
-def _taints(rules: Iterable[DeviceTaintRule]) -> Iterator[TimelineEntry]:
+def _taints(rules: Iterable[DeviceTaintRule], now: str) -> Iterator[TimelineEntry]:
     for rule in rules:
-        added = rule.spec.taint.time_added or rule.metadata.creation_timestamp
-        if added is not None:
-            yield TimelineEntry(
-                time=str(added), kind=TAINT, subject=f"rule {rule.metadata.name}", text=taint_text(rule.spec.taint)
-            )
+        time = _moment(now, rule.spec.taint.time_added, rule.metadata.creation_timestamp)
+        if time is not None:
+            text = taint_text(rule.spec.taint)
+            yield TimelineEntry(time=time, kind=TAINT, subject=f"rule {rule.metadata.name}", text=text)
 
 
-def _nodes(nodes: Iterable[Node]) -> Iterator[TimelineEntry]:
+def _nodes(nodes: Iterable[Node], now: str) -> Iterator[TimelineEntry]:
     for node in nodes:
         ready = find_condition(node.status.conditions, "Ready")
-        if ready is not None and ready.last_transition_time is not None:
+        if ready is None or ready.last_transition_time is None:
+            continue
+        time = _moment(now, ready.last_transition_time, node.metadata.creation_timestamp)
+        if time is not None:
             text = "became ready" if ready.status == "True" else f"is not ready: {ready.message or ready.reason}"
-            yield TimelineEntry(
-                time=str(ready.last_transition_time), kind=NODE, subject=node.metadata.name, text=text[:MOST_LETTERS]
-            )
+            yield TimelineEntry(time=time, kind=NODE, subject=node.metadata.name, text=text[:MOST_LETTERS])
 
 
-def _events(events: Iterable[Event]) -> Iterator[TimelineEntry]:
+def _events(events: Iterable[Event], now: str) -> Iterator[TimelineEntry]:
     for event in events:
         kind = EVICTION if event.reason in _EVICTING else NODE if event.reason in _OF_NODES else ""
-        moment = event.last_timestamp or event.event_time or event.first_timestamp or event.metadata.creation_timestamp
-        if not kind or moment is None:
+        if not kind:
+            continue
+        said = (event.last_timestamp, event.event_time, event.first_timestamp)
+        time = _moment(now, *said, event.metadata.creation_timestamp)
+        if time is None:
             continue
         about = event.involved_object
         subject = f"{about.namespace}/{about.name}" if about.namespace else about.name
-        yield TimelineEntry(
-            time=f"{str(moment)[:19]}Z", kind=kind, subject=subject, text=(event.message or event.reason)[:MOST_LETTERS]
-        )
+        yield TimelineEntry(time=time, kind=kind, subject=subject, text=(event.message or event.reason)[:MOST_LETTERS])
 
 
 def _devices(claim: ResourceClaim) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 import builders
 import dray
@@ -102,7 +103,7 @@ def test_the_timeline_is_read_off_what_is_there_and_what_was_seen() -> None:
         list(snapshot.objects(Node)),
         [_event(evicted)],
     )
-    entries = timeline.timeline(log, seen, "2026-06-01T12:05:00Z")
+    entries = timeline.timeline(log, seen, "2026-06-01T12:05:00Z", "2026-06-01T13:00:00Z")
     assert [(entry.time[11:16], entry.kind) for entry in entries] == [
         ("12:50", "release"),
         ("12:40", "eviction"),
@@ -123,7 +124,8 @@ def test_what_others_wrote_into_an_event_is_told_to_some_length() -> None:
         "message": "x" * 1_000_000,
         "lastTimestamp": "2026-06-01T12:40:00Z",
     }
-    [entry] = timeline.timeline(timeline.Log(), timeline.Evidence(events=[_event(long)]), "2026-06-01T12:05:00Z")
+    seen = timeline.Evidence(events=[_event(long)])
+    [entry] = timeline.timeline(timeline.Log(), seen, "2026-06-01T12:05:00Z", "2026-06-01T13:00:00Z")
     assert len(entry.text) == timeline.MOST_LETTERS
 
 
@@ -135,6 +137,71 @@ def test_a_page_shows_as_many_rows_as_somebody_can_load() -> None:
     shown = documents.first_rows(rows)
     assert 0 < len(shown) < len(rows)
     assert len(msgspec.json.encode(shown)) <= documents.MOST_BYTES + len(shown) + 1
+
+
+def _eviction(name: str, namespace: str, **times: str) -> Event:
+    return _event(
+        {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"name": name, "namespace": namespace, "creationTimestamp": "2026-06-01T12:40:00Z"},
+            "involvedObject": {"kind": "Pod", "namespace": namespace, "name": name},
+            "reason": "Evicted",
+            **times,
+        }
+    )
+
+
+def test_a_time_that_is_still_to_come_is_not_believed() -> None:
+    """Whoever writes events says when they were: those of the year 9999 would be first for ever (issue 14)."""
+    later = _eviction("later", "mallory", lastTimestamp="9999-01-01T00:00:00Z", eventTime="9999-01-01T00:00:00.000000Z")
+    earlier = _eviction("earlier", "ml", lastTimestamp="2026-06-01T12:50:00Z")
+    seen = timeline.Evidence(events=[later, earlier])
+    entries = timeline.timeline(timeline.Log(), seen, "2026-06-01T12:05:00Z", "2026-06-01T13:00:00Z")
+    assert [(entry.time, entry.subject) for entry in entries] == [
+        ("2026-06-01T12:50:00Z", "ml/earlier"),
+        ("2026-06-01T12:40:00Z", "mallory/later"),
+    ]
+
+
+def test_events_of_one_namespace_hide_nothing_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timeline, "MOST_ENTRIES", 20)
+    events = [_eviction(f"p-{n}", "mallory", lastTimestamp=f"2026-06-01T12:{n % 60:02}:30Z") for n in range(200)]
+    events += [_eviction(f"q-{n}", "ml", lastTimestamp="2026-06-01T12:00:01Z") for n in range(5)]
+    seen = timeline.Evidence(events=events)
+    entries = timeline.timeline(timeline.Log(), seen, "2026-06-01T12:00:00Z", "2026-06-01T13:00:00Z")
+    assert len(entries) == 20
+    assert sum(entry.subject.startswith("ml/") for entry in entries) == 5
+    assert [entry.time for entry in entries] == sorted((entry.time for entry in entries), reverse=True)
+
+
+def test_claims_that_come_and_go_in_one_namespace_make_nobody_forget_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timeline, "MOST_ENTRIES", 20)
+    (mine,) = dray.load(held(claim("train"), "node-1", "gpu-0")).objects(ResourceClaim)
+    other = replace(mine, metadata=replace(mine.metadata, namespace="mallory"))
+    log = timeline.Log()
+    log.claim(mine, None, lambda: "2026-06-01T12:00:00Z")
+    for number in range(1000):
+        log.claim(other, None, lambda number=number: f"2026-06-01T12:{number // 60:02}:{number % 60:02}Z")  # type: ignore[misc]
+    assert len(log.entries) < 40
+    assert log.entries[0].subject == "ml/train"
+
+
+def test_rows_of_one_namespace_hide_none_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither by their number nor by their length (issue 14)."""
+    monkeypatch.setattr(documents, "MOST_ROWS", 100)
+    pods = [_pod(f"older-{number:03}") for number in range(300)]
+    for one in pods:
+        one["metadata"] |= {"namespace": "mallory", "creationTimestamp": "2026-06-01T11:00:00Z"}
+    pods += [_pod("waits")]
+    rows = waiting.pod_rows(dray.load(*pods).objects(Pod))
+    shown = documents.first_rows(rows)
+    assert [row.name for row in shown] == [*(f"mallory/older-{number:03}" for number in range(99)), "ml/waits"]
+    monkeypatch.setattr(documents, "MOST_BYTES", 10_000)
+    long = [msgspec.structs.replace(row, message="x" * 1000) for row in rows[:300]]
+    shown = documents.first_rows([*long, rows[300]])
+    assert shown[-1].name == "ml/waits"
+    assert 1 < len(shown) < 12
 
 
 def _event(document: dict[str, Any]) -> Event:
