@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 
 import pytest
 
@@ -11,15 +11,26 @@ from controller_world import World, controller_world, manifest, pod
 from dray.api import codec
 from dray.api.references import ObjectRef
 from dray.api.taints import TaintName
+from dray.controllers.eviction.drainer import Drainer, draining
 from dray.controllers.eviction.progress import NodeProgress, Standing
 from dray.controllers.settings import ControllerSettings
+from dray.eviction.drain import Drain, DrainTerms
 from dray.eviction.settings import EvictionSettings, Limit, PolicyChoice
 
 CONTROLLERS = ("taint-eviction-controller", "disruption-controller")
 KEY = "maintenance"
 PODS = 14
 
-Look = Callable[[], Awaitable[Standing]]
+
+class Look:
+    """At how far it is."""
+
+    def __init__(self, progress: NodeProgress) -> None:
+        self.progress = progress
+
+    async def __call__(self) -> Standing:
+        await self.progress.ready()
+        return self.progress.standing()
 
 
 @contextlib.asynccontextmanager
@@ -41,12 +52,8 @@ async def drained_nodes(settings: EvictionSettings | None) -> AsyncIterator[tupl
         pods = [ObjectRef.of(one) for one in await world.objects("pods")]
         progress = NodeProgress(world.admin, world.clock, ("node-1", "node-2"), [TaintName(KEY, "NoExecute")], pods)
 
-        async def look() -> Standing:
-            await progress.ready()
-            return progress.standing()
-
         try:
-            yield world, look
+            yield world, Look(progress)
         finally:
             await progress.stop()
 
@@ -123,3 +130,22 @@ async def test_who_ends_by_itself_or_tolerates_the_taint_by_now_is_not_waited_fo
         await world.settle(0)
         now = await look()
         assert (now.total, now.gone, now.staying, now.is_idle) == (PODS // 2, PODS // 2, PODS // 2, True)
+
+
+async def test_a_drain_keeps_its_pace_and_its_deadline_when_the_clock_is_set() -> None:
+    """Ahead: nobody leaves in spite of a budget before the deadline. Back: nobody waits for as many hours."""
+    stays = PolicyChoice("checkpoint", {"deadline": "1000h"})
+    async with drained_nodes(EvictionSettings(policy=stays)) as (world, look):
+        progress, drain = look.progress, Drain(DrainTerms(rate=1, deadline=300.0))
+        drainer = Drainer(world.admin, world.clock, progress, drain)
+        async with draining(drainer):
+            await world.settle(0.5)
+            world.clock.jump(-36_000)
+            await world.settle(20)
+            assert (await look()).evicted == 2
+            world.clock.jump(2 * 36_000)
+            await world.settle(60)
+            assert ((await look()).evicted, drain.forced) == (2, set())
+            await world.settle(300)
+            assert (await look()).is_evicted
+            assert len(drain.forced) == PODS - 2

@@ -21,6 +21,8 @@ from dray.eviction.limiter import CATCH_UP, ROUNDING, Limiter
 
 P = TypeVar("P", bound=Hashable)
 
+SET_BACK: Final = 1.0
+"""Seconds by which the wall clock goes back when somebody sets it, and does not only trim it."""
 STALE_AT_ONCE: Final = 500
 """Deadlines that hold no longer and are passed over at a time: those of a rule that is gone may be many."""
 
@@ -67,6 +69,8 @@ class Evictions(Generic[P]):
         self._in_line: dict[P, set[TaintKey]] = {}
         self._taken: set[P] = set()
         self._postponed: dict[P, float] = {}
+        self._ahead: float | None = None
+        """How far the wall clock is ahead of the one that never jumps."""
         self._count = 0
 
     def __len__(self) -> int:
@@ -147,6 +151,7 @@ class Evictions(Generic[P]):
 
         What is left is due at once, as `wait` says.
         """
+        self._follow_clock(now - tick)
         self._line_up(now, tick, limit)
         taken: list[Taken[P]] = []
         while self._free and self._free[0][0] <= tick + ROUNDING:
@@ -176,6 +181,17 @@ class Evictions(Generic[P]):
         if self._due:
             waits.append(max(self._due[0][0] - now, 0.0))
         return min(waits, default=None)
+
+    def _follow_clock(self, ahead: float) -> None:
+        """Whoever was put off waits no longer than was meant when the wall clock is set back."""
+        jump = 0.0 if self._ahead is None else ahead - self._ahead
+        if self._ahead is None or abs(jump) > SET_BACK:
+            self._ahead = ahead
+        if jump < -SET_BACK:
+            for pod in self._postponed:
+                self._postponed[pod] += jump
+                for cause in self._causes[pod].values():
+                    self._wait_for(pod, cause)
 
     def _line_up(self, now: float, tick: float, limit: int | None) -> None:
         seen = 0

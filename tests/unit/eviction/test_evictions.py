@@ -278,6 +278,15 @@ def test_a_pod_under_two_taints_that_is_put_off_waits_at_both_afterwards() -> No
     assert max(everybody.values()) <= 3.0
 
 
+def test_who_is_put_off_waits_no_longer_when_the_wall_clock_is_set_back() -> None:
+    evictions = plan(names(3), Cause(1, START - 86_400, 10))
+    for taken in evictions.take(START, 5.0):
+        evictions.postpone(taken, START + 30)
+    assert evictions.take(START - 36_000, 34.0) == []
+    assert evictions.wait(START - 36_000, 34.0) == pytest.approx(1.0)
+    assert [taken.pod for taken in evictions.take(START - 36_000 + 1, 35.0)] == names(3)
+
+
 @given(
     count=st.integers(1, 60),
     rate=st.integers(1, 40),

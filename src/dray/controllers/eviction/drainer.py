@@ -43,16 +43,18 @@ class Drainer:
         await self._progress.ready()
         await self._progress.looked_for_stop()
         while True:
-            now = self._clock.now()
+            # Paces and deadlines run on the clock that never jumps: nobody leaves earlier, or never, for a new time.
+            tick = self._clock.monotonic()
+            ahead = self._clock.now() - tick
             due = [] if self._progress.stands_still else self._progress.due()
-            pod = self._drain.next(due, now)
+            pod = self._drain.next([(pod, since - ahead) for pod, since in due], tick)
             if pod is not None:
-                await self._tell(pod, now)
+                await self._tell(pod, tick)
                 continue
             await self._clock.sleep(PACE_SECONDS if due and self._drain.terms.rate else LOOK_SECONDS)
 
-    async def _tell(self, pod: Pod, now: float) -> None:
-        if self._drain.is_over(now):
+    async def _tell(self, pod: Pod, tick: float) -> None:
+        if self._drain.is_over(tick):
             await self._delete(pod)
         else:
             try:
@@ -61,10 +63,10 @@ class Drainer:
                 why = refusal(error)
                 if not why:
                     raise
-                self._drain.refused(pod, why, now)
+                self._drain.refused(pod, why, tick)
                 self._progress.changed.set()
                 return
-        self._drain.left(pod, now)
+        self._drain.left(pod, tick)
 
     async def _delete(self, pod: Pod) -> None:
         options = DeleteOptions(preconditions=Preconditions(uid=pod.metadata.uid))

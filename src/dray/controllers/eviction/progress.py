@@ -352,7 +352,7 @@ class NodeProgress(Progress):
         """One that `drains` has pods leave for any effect of the taints."""
         super().__init__(client, clock, moving)
         self._drains = drains
-        self._began = clock.now()
+        self._began = clock.monotonic()
         self._names = frozenset(nodes)
         self._taints = frozenset(taints)
         self._nodes: Informer[Node] = self._follow(NODES)
@@ -381,8 +381,9 @@ class NodeProgress(Progress):
     def due(self) -> list[tuple[Pod, float]]:
         """The pods that must leave these nodes; what they tolerate for a time counts from when this began."""
         departures = self._planner().departures
+        began = self._clock.now() - (self._clock.monotonic() - self._began)
         return self._due(
-            (ref, self._began + min(one.due for one in departures.causes(ref).values())) for ref in departures.pods
+            (ref, began + min(one.due for one in departures.causes(ref).values())) for ref in departures.pods
         )
 
     @property
