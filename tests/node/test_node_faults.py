@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from dray.files import Directory
 from dray.node import checkpoint
+from dray.node.checkpoint import State
 from dray.node.runtime import Order, Running, StartFailed
 from dray.node.runtime.interface import OnExit
 from dray.plugins.generated import dra_v1_pb2 as dra
@@ -265,10 +266,10 @@ async def test_a_full_disk_keeps_pods_waiting_and_nothing_is_prepared_meanwhile(
     full = True
     written = checkpoint._replace
 
-    def replace_file(root: Directory, content: bytes) -> None:
+    def replace_file(root: Directory, state: State) -> None:
         if full:
             raise OSError(errno.ENOSPC, "No space left on device")
-        written(root, content)
+        written(root, state)
 
     monkeypatch.setattr(checkpoint, "_replace", replace_file)
 

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 import builders
 from dray.api.generated.core import Pod
 from dray.api.resource import ResourceClaim
+from dray.files import Directory
 from dray.node import checkpoint
-from dray.node.answers import MOST_DEVICES, ClaimAnswer, judge_prepare, judge_unprepare
-from dray.node.checkpoint import FILE, State
+from dray.node.answers import MOST_DEVICES, MOST_OF_DRIVER, ClaimAnswer, judge_prepare, judge_unprepare
+from dray.node.checkpoint import FILE, Found, State
 from dray.node.claim_record import PREPARE, UNPREPARE, ClaimBook, ClaimRecord, DriverPart, PreparedDevice, new_record
 from dray.node.device_status import resource_statuses
 from dray.node.driver_calls import _prepared
@@ -183,6 +184,42 @@ def test_an_answer_without_end_is_not_put_on_record(devices: tuple[PreparedDevic
     verdict = judge_prepare("gpu.example.com", [record], {"uid": ClaimAnswer(devices)})
     assert verdict.accepted == {}
     assert len(verdict.problems["uid"]) < 1000
+
+
+def test_what_a_driver_says_of_all_claims_together_is_bounded_and_can_be_read_again(tmp_path: Path) -> None:
+    """Each answer may be as long as one may be: of those on record, no agent would find one after a restart."""
+    drivers, book = [f"gpu-{number}.example.com" for number in range(8)], ClaimBook()
+    refused: dict[str, int] = dict.fromkeys(drivers, 0)
+    for number in range(40):
+        parts = {driver: DriverPart((("p", "d"),), ("r",)) for driver in drivers}
+        book.put(ClaimRecord("default", f"c-{number}", f"uid-{number}", parts))
+        for driver in drivers:
+            asked = book.get(f"uid-{number}")
+            assert asked is not None
+            answer = ClaimAnswer((PreparedDevice("p", "d", ("r",), (), "\x01" * 60_000),))
+            verdict = judge_prepare(driver, [asked], {asked.uid: answer}, said=book.said(driver))
+            refused[driver] += len(verdict.problems)
+            for devices in verdict.accepted.values():
+                book.put(asked.with_answer(driver, devices))
+    assert all(book.said(driver) <= MOST_OF_DRIVER for driver in drivers)
+    assert set(refused.values()) == {40 - MOST_OF_DRIVER // 60_010}
+    state = State("boot", tuple(book))
+    checkpoint._replace(Directory.open(tmp_path), state)
+    assert checkpoint.load(tmp_path, "boot") == Found(state)
+    for record in book:
+        book.drop(record.uid)
+    assert not any(book.said(driver) for driver in drivers)
+
+
+def test_a_driver_that_has_said_too_much_may_say_the_same_again_or_less() -> None:
+    part = DriverPart((("p", "d"),), ("r",))
+    said = PreparedDevice("p", "d", ("r",), (), "x" * 1000)
+    record = ClaimRecord("default", "c", "uid", {"d.example.com": part}).with_answer("d.example.com", (said,))
+    for length, is_taken in ((1000, True), (999, True), (1001, False)):
+        answer = {"uid": ClaimAnswer((PreparedDevice("p", "d", ("r",), (), "x" * length),))}
+        verdict = judge_prepare("d.example.com", [record], answer, said=MOST_OF_DRIVER)
+        assert bool(verdict.accepted) == is_taken
+    assert "all claims of this node together" in verdict.problems["uid"]
 
 
 def test_devices_of_extended_resources_are_shown_with_their_claim() -> None:

@@ -21,6 +21,8 @@ MOST_DEVICES: Final = 1_000
 """In an answer for one claim, which has 32 at most: each may be named for several requests."""
 LONGEST_ANSWER: Final = 64 * 1024
 """Letters in all that a driver says of a claim. It is on record, with all other claims of the node, until the end."""
+MOST_OF_DRIVER: Final = 2 * 1024 * 1024
+"""Letters in all that a driver says of all claims of the node: the record of them is written with each that comes."""
 
 
 class ClaimAnswer(msgspec.Struct, frozen=True):
@@ -38,18 +40,28 @@ class PreparedClaims(msgspec.Struct, frozen=True):
 
 
 def judge_prepare(
-    driver: str, asked: Sequence[ClaimRecord], answers: Mapping[str, ClaimAnswer], vendors: Collection[str] = ()
+    driver: str,
+    asked: Sequence[ClaimRecord],
+    answers: Mapping[str, ClaimAnswer],
+    vendors: Collection[str] = (),
+    said: int = 0,
 ) -> PreparedClaims:
     """Which of the claims that a driver was asked to prepare it has prepared.
 
-    It may name CDI devices of vendors that are named after it or it after them, and of `vendors`.
+    It may name CDI devices of vendors that are named after it or it after them, and of `vendors`. `said` is how much it
+    has said of all claims of the node that are on record, these among them.
     """
     verdict = _judge("NodePrepareResources", driver, asked, answers)
     for record in asked:
         devices = verdict.accepted.get(record.uid)
         problem = ""
         if devices is not None:
-            problem = _device_problem(record.drivers[driver], devices) or _vendor_problem(driver, devices, vendors)
+            part = record.drivers[driver]
+            problem = _device_problem(part, devices) or _vendor_problem(driver, devices, vendors)
+            more = sum(device.length for device in devices) - part.length
+            if not problem and more > 0 and said + more > MOST_OF_DRIVER:
+                problem = f"more than {MOST_OF_DRIVER} letters about all claims of this node together"
+            said += 0 if problem else more
         if problem:
             del verdict.accepted[record.uid]
             verdict.problems[record.uid] = f"driver {driver} answered for ResourceClaim {record.name}: {problem}"
@@ -96,7 +108,7 @@ def _vendor_problem(driver: str, devices: Sequence[PreparedDevice], vendors: Col
 
 def _device_problem(part: DriverPart, devices: Sequence[PreparedDevice]) -> str:
     allocated = set(part.allocated)
-    if sum(map(_length, devices)) > LONGEST_ANSWER:
+    if sum(device.length for device in devices) > LONGEST_ANSWER:
         return f"more than {LONGEST_ANSWER} letters about its devices"
     if sum(len(device.cdi_ids) for device in devices) > MOST_CDI_IDS:
         return f"more than {MOST_CDI_IDS} CDI devices"
@@ -112,9 +124,3 @@ def _device_problem(part: DriverPart, devices: Sequence[PreparedDevice]) -> str:
             except CdiError as error:
                 return str(error)[:LONGEST_ERROR]
     return ""
-
-
-def _length(device: PreparedDevice) -> int:
-    """How much is said of a device; its name counts even if it is empty."""
-    texts = (device.pool, device.device, device.share_id or "", *device.requests, *device.cdi_ids)
-    return sum(len(text) + 1 for text in texts)

@@ -23,7 +23,8 @@ from dray.node.claim_record import ClaimRecord
 FILE: Final = "dra_manager_state"
 PREVIOUS: Final = f"{FILE}.previous"
 VERSION: Final = "dray/v1"
-MAX_BYTES: Final = 64 * 1024 * 1024
+MAX_BYTES: Final = 1024 * 1024 * 1024
+"""More than what all drivers together may say (`answers.MOST_OF_DRIVER`): what was written can be read again."""
 
 
 class CheckpointError(Exception):
@@ -142,7 +143,7 @@ class Checkpoint:
             served, self._waiting = self._waiting, []
             problem: CheckpointError | None = None
             try:
-                await asyncio.to_thread(_replace, self._root, encode(self._current()))
+                await asyncio.to_thread(_replace, self._root, self._current())
                 self.writes += 1
             except OSError as error:
                 problem = CheckpointError(f"cannot write {self._root.path / FILE}: {error.strerror or error}")
@@ -156,10 +157,10 @@ class Checkpoint:
         self._writer = None
 
 
-def _replace(root: Directory, content: bytes) -> None:
+def _replace(root: Directory, state: State) -> None:
     """Old content or new, on disk when this returns; the old one stays as the previous."""
     fresh = f"{FILE}.new"
-    root.replace(fresh, content, sync=True)
+    root.replace(fresh, encode(state), sync=True)
     if root.status(FILE) is not None:
         root.rename(FILE, PREVIOUS)
     root.rename(fresh, FILE)

@@ -9,6 +9,7 @@ so that a restart at any point knows which drivers may hold something.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Final
 
@@ -39,6 +40,12 @@ class PreparedDevice(msgspec.Struct, frozen=True, omit_defaults=True):
         """Whether a container that names a request of the claim (empty: all of them) gets this device."""
         return not request or not self.requests or any(request_parts(name)[0] == request for name in self.requests)
 
+    @property
+    def length(self) -> int:
+        """How much is said of it, in letters; its name counts even if it is empty."""
+        texts = (self.pool, self.device, self.share_id or "", *self.requests, *self.cdi_ids)
+        return sum(len(text) + 1 for text in texts)
+
 
 class DriverPart(msgspec.Struct, frozen=True, omit_defaults=True):
     """One driver's share of a claim. `skips` are node operations that the driver does not want for these devices."""
@@ -52,6 +59,11 @@ class DriverPart(msgspec.Struct, frozen=True, omit_defaults=True):
     def needs(self, operation: str) -> bool:
         """Whether the driver is to be called for an operation."""
         return operation not in self.skips and EVERY_OPERATION not in self.skips
+
+    @property
+    def length(self) -> int:
+        """How much the driver said of its devices, in letters."""
+        return sum(device.length for device in self.devices)
 
 
 class ClaimRecord(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -102,6 +114,7 @@ class ClaimBook:
         self._records: dict[str, ClaimRecord] = {}
         self._by_name: dict[tuple[str, str], str] = {}
         self._by_pod: dict[str, dict[str, None]] = {}
+        self._said: Counter[str] = Counter()
         for record in records:
             self.put(record)
 
@@ -124,7 +137,9 @@ class ClaimBook:
         before = self._records.get(record.uid)
         self._records[record.uid] = record
         self._by_name[record.namespace, record.name] = record.uid
+        self._count(record, 1)
         if before is not None:
+            self._count(before, -1)
             self._forget_pods(record.uid, set(before.pods) - set(record.pods))
         for pod in record.pods:
             self._by_pod.setdefault(pod, {})[record.uid] = None
@@ -133,6 +148,7 @@ class ClaimBook:
         """The claim is no longer on this node."""
         record = self._records.pop(uid, None)
         if record is not None:
+            self._count(record, -1)
             self._by_name.pop((record.namespace, record.name), None)
             self._forget_pods(uid, record.pods)
 
@@ -147,6 +163,14 @@ class ClaimBook:
             for driver in record.drivers:
                 counts[driver] = counts.get(driver, 0) + 1
         return counts
+
+    def said(self, driver: str) -> int:
+        """How much a driver has said of all that it prepared here, in letters."""
+        return self._said[driver]
+
+    def _count(self, record: ClaimRecord, sign: int) -> None:
+        for driver, part in record.drivers.items():
+            self._said[driver] += sign * part.length
 
     def _forget_pods(self, uid: str, pods: Iterable[str]) -> None:
         for pod in pods:

@@ -238,7 +238,7 @@ class ClaimWork:
     def _judge_prepare(
         self, driver: str, asked: Sequence[ClaimRecord], answers: Mapping[str, ClaimAnswer]
     ) -> PreparedClaims:
-        return judge_prepare(driver, asked, answers, self._vendors.get(driver, ()))
+        return judge_prepare(driver, asked, answers, self._vendors.get(driver, ()), self.book.said(driver))
 
     async def _save(self) -> None:
         try:
