@@ -105,10 +105,10 @@ def target_of(pod: Pod) -> str:
 def spec_for(daemon_set: DaemonSet, node: str) -> PodSpec:
     """What the pod for a node asks for: the scheduler is told by affinity to that one name where to put it."""
     spec = daemon_set.spec.template.spec
-    return replace(spec, tolerations=tolerations_of(daemon_set), affinity=_towards(spec.affinity, node))
+    return replace(spec, tolerations=tolerations_of(daemon_set), affinity=towards(spec.affinity, node))
 
 
-def _towards(affinity: Affinity | None, node: str) -> Affinity:
+def towards(affinity: Affinity | None, node: str) -> Affinity:
     """The affinity with a requirement of one node, which fits whatever was required of nodes before."""
     name = NodeSelectorRequirement(key=NAME_FIELD, operator="In", values=(node,))
     selector = NodeSelector(node_selector_terms=(NodeSelectorTerm(match_fields=(name,)),))

@@ -64,6 +64,7 @@ def _change(
         fitting=told.fitting,
         tried=told.tried,
         why_not=told.why_not,
+        victims=told.victims,
         comes_to=tuple(comes),
         goes_from=tuple(goes),
     )

@@ -54,7 +54,7 @@ from dray.what_if.pod_changes import DeletedPod, RelabelledPod, deleted_pods, re
 from dray.what_if.quota_changes import QuotaChange, compare_quotas
 from dray.what_if.service_changes import ServiceChange, compare_services
 from dray.what_if.unjudged import unjudged
-from dray.what_if.workload_changes import Pair, WorkloadChange, compare_workloads
+from dray.what_if.workload_changes import Pair, Tried, WorkloadChange, compare_workloads
 
 MAX_FAILING = 5
 """Selectors that fail that are told with their error."""
@@ -143,7 +143,7 @@ class _Facts(NamedTuple):
     forecast: Forecast
     previews: dict[str, Preview]
     chances: Chances
-    next_pods: dict[int, tuple[bool | None, str]]
+    next_pods: dict[int, Tried]
     groups: Judged
     problems: list[Problem]
 

@@ -12,7 +12,7 @@ from dray.prose import wording
 from dray.prose.tables import lay_out, wrap
 from dray.prose.wording import count, ends, local_name, names, shorten, span
 from dray.what_if.device_changes import ADDED, CHANGED, REMOVED, UNUSABLE, USABLE, DeviceChange
-from dray.what_if.elsewhere_text import tell_homeless, tell_place
+from dray.what_if.elsewhere_text import tell_homeless, tell_place, tell_victims
 from dray.what_if.evictions import Eviction
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ def _tell_chance(change: PendingChange) -> str:
     if change.fits:
         return f"fits on {change.node}"
     if change.victims:
-        return f"makes pods of lower priority go: {names(change.victims, 5)}"
+        return tell_victims(change.victims)
     verdict = "cannot be judged" if change.fits is None else "does not fit"
     return f"{verdict}: {shorten(change.message, 200)}"
 
@@ -206,7 +206,9 @@ def _tell_workloads(difference: Difference) -> Iterator[str | Rows]:
     rows = []
     for change in difference.workloads:
         fits = f"{change.fitting} of {change.tried} new ones" if change.tried else "–"
-        rows.append((change.workload, _tell_number(change), fits, shorten(change.why_not, 200) or "–"))
+        why_not = [shorten(change.why_not, 200)] if change.why_not else []
+        told = [*why_not, *([tell_victims(change.victims)] if change.victims else [])]
+        rows.append((change.workload, _tell_number(change), fits, "; ".join(told) or "–"))
     if rows:
         title = "Pods of workloads, if everything else stays as it is:"
         yield Rows(title, ("workload", "pods", "fit", "why not all"), rows)
@@ -227,6 +229,7 @@ def _tell_next_pods(difference: Difference) -> Iterator[str | Rows]:
     for one in difference.next_pods:
         before, after = (_VERDICTS[fits] for fits in (one.fitted_before, one.fits))
         why = f": {shorten(one.why_not, 200)}" if one.why_not else ""
+        why += f", and {tell_victims(one.victims)}" if one.victims else ""
         rows.append((one.workload, names(one.names, 3), before, f"{after}{why}"))
     if rows:
         yield Rows(

@@ -22,6 +22,7 @@ from dray.api.resource.toleration import toleration_seconds
 from dray.eviction.allocations import devices_of
 from dray.eviction.drain import belongs_to_node
 from dray.scheduling.claims import find_claims
+from dray.scheduling.daemon_nodes import towards
 from dray.scheduling.judgeable import cannot_judge
 from dray.scheduling.pod_info import PodInfo, identified, read_pod
 from dray.scheduling.reasons import PodReason
@@ -30,6 +31,7 @@ from dray.scheduling.rehearsal import Rehearsal
 from dray.scheduling.text import tell, tell_pod
 from dray.snapshot.snapshot import Snapshot
 from dray.what_if.evictions import Eviction
+from dray.what_if.making_room import Preemption
 from dray.what_if.newcomers import Newcomers
 
 MAX_MOVED = 500
@@ -38,6 +40,7 @@ MAX_CHOICES = 20
 """Evicted pods for which other nodes than the first are looked for, if anybody asks."""
 STATIC = "a static pod: its node runs it from a file"
 DAEMON = "a pod of a DaemonSet: it is for its node alone"
+"""Where other devices of its node do not help either."""
 
 
 def move_elsewhere(after: Snapshot, leaving: Mapping[ObjectRef, Eviction], choices: int = 1) -> tuple[Eviction, ...]:
@@ -62,13 +65,15 @@ def move_elsewhere(after: Snapshot, leaving: Mapping[ObjectRef, Eviction], choic
             else:
                 coming[ref] = successor
         groups = _by_group(rehearsal, coming)
+        preemption = Preemption(rehearsal)
         for number, (ref, successor) in enumerate(coming.items()):
             if ref in told:
                 continue
             if successor.group is not None:
                 told |= _move_group(rehearsal, successor.group, groups[successor.group], moved)
             else:
-                told[ref] = _move(rehearsal, successor, moved[ref], choices if number < MAX_CHOICES else 1)
+                most = choices if number < MAX_CHOICES else 1
+                told[ref] = _move(rehearsal, successor, moved[ref], most, preemption)
     return (*(told[ref] for ref in moved), *islice(leaving.values(), MAX_MOVED, None))
 
 
@@ -85,8 +90,8 @@ def _stays_away(
 ) -> Eviction | None:
     """The verdict on a pod for which no place need be looked for; None if one must be."""
     pod = after.get(PODS.resource, ref.namespace, ref.name)
-    if isinstance(pod, Pod) and belongs_to_node(pod):
-        return replace(eviction, fits=False, why_not=STATIC if is_static(pod) else DAEMON)
+    if isinstance(pod, Pod) and is_static(pod):
+        return replace(eviction, fits=False, why_not=STATIC)
     unknown: PodReason | None = cannot_judge(successor, rehearsal.cluster.volumes)
     if unknown is None and not rehearsal.cluster.claims:  # a dump has all claims or leaves them out
         unknown = find_claims(successor.pod, rehearsal.cluster.find_claim).problem
@@ -151,10 +156,13 @@ def _entries(pod: Pod) -> Iterator[tuple[PodResourceClaim, str]]:
             yield entry, name
 
 
-def _move(rehearsal: Rehearsal, pod: PodInfo, eviction: Eviction, choices: int) -> Eviction:
+def _move(rehearsal: Rehearsal, pod: PodInfo, eviction: Eviction, choices: int, preemption: Preemption) -> Eviction:
     answer = rehearsal.find_places(pod, choices)
     if isinstance(answer, Refused):
-        return replace(eviction, fits=False, why_not=tell(answer))
+        preempted = preemption.make_room(pod, answer)
+        victims = preempted.pods if preempted is not None else ()
+        why_not = DAEMON if belongs_to_node(pod.pod) else tell(answer)
+        return replace(eviction, fits=False, why_not=why_not, victims=victims)
     rehearsal.bind(pod, answer[0])
     return replace(eviction, fits=True, fits_on=answer[0].node, also_on=tuple(place.node for place in answer[1:]))
 
@@ -197,7 +205,9 @@ def _successor(after: Snapshot, ref: ObjectRef, eviction: Eviction) -> PodInfo:
         if name not in entries and not is_for_extended(claim):
             entries[name] = PodResourceClaim(name=name, resource_claim_name=name)
     lasting = tuple(one for one in pod.spec.tolerations if one.toleration_seconds is None)
-    spec = replace(pod.spec, node_name="", tolerations=lasting, resource_claims=tuple(entries.values()))
+    affinity = towards(pod.spec.affinity, pod.spec.node_name) if belongs_to_node(pod) else pod.spec.affinity
+    used = tuple(entries.values())
+    spec = replace(pod.spec, node_name="", tolerations=lasting, affinity=affinity, resource_claims=used)
     status = replace(pod.status, extended_resource_claim_status=None)
     return read_pod(identified(replace(pod, spec=spec, status=status)))
 

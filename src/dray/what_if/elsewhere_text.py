@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from dray.prose.wording import names, shorten
 from dray.what_if.evictions import Eviction
@@ -20,10 +20,12 @@ def tell_place(pod: Eviction) -> str:
 
 
 def tell_homeless(pods: Iterable[Eviction]) -> Iterator[str]:
-    """Those who fit nowhere else for the same reason together, the most first."""
+    """Whom others make room for, and those who fit nowhere else for the same reason together, the most first."""
     homeless: dict[str, list[str]] = {}
     for pod in pods:
-        if pod.fits is False:
+        if pod.victims:
+            yield f"{pod.pod} fits nowhere else, and {tell_victims(pod.victims)}"
+        elif pod.fits is False:
             homeless.setdefault((pod.why_not or "").removesuffix("."), []).append(pod.pod)
     ordered = sorted(homeless.items(), key=lambda one: -len(one[1]))
     for why, alike in ordered[:MAX_REASONS]:
@@ -31,6 +33,11 @@ def tell_homeless(pods: Iterable[Eviction]) -> Iterator[str]:
     others = [pod for _, alike in ordered[MAX_REASONS:] for pod in alike]
     if others:
         yield f"{_fit(others)} nowhere else, for other reasons"
+
+
+def tell_victims(victims: Sequence[str]) -> str:
+    """Goes on after the pod that has the priority for it."""
+    return f"makes pods of lower priority go: {names(victims, 5)}"
 
 
 def _fit(pods: list[str]) -> str:

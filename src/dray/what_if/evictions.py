@@ -90,6 +90,8 @@ class Eviction(Report, frozen=True, kw_only=True, gc=False):
     also_on: tuple[str, ...] = ()
     """Further nodes, where these were asked for."""
     why_not: str | None = None
+    victims: tuple[str, ...] = ()
+    """Pods of lower priority that the scheduler makes go for it where it fits nowhere else: then it has a place."""
 
 
 class Forecast(NamedTuple):

@@ -24,7 +24,7 @@ from dray.snapshot.snapshot import Snapshot
 from dray.what_if.missing import classes_of
 from dray.what_if.namespace_changes import Relabelled
 from dray.what_if.rollout import Bounds
-from dray.what_if.workload_changes import Pair, try_pods
+from dray.what_if.workload_changes import Pair, Tried, try_pods
 from dray.what_if.workloads import MAKERS, ActivePods, Maker, pod_of, template_of, title, wanted_pods
 
 MAX_ASKED = 50
@@ -40,11 +40,13 @@ class NextPod(Report, frozen=True, kw_only=True):
     fitted_before: bool | None
     fits: bool | None
     why_not: str = ""
+    victims: tuple[str, ...] = ()
+    """Pods of lower priority that the scheduler makes go for it."""
 
     @property
     def loses(self) -> bool:
-        """Whether it would have had a place, and has none."""
-        return bool(self.fitted_before) and self.fits is False
+        """Whether it would have had a place, and has none, or only in that of others."""
+        return bool(self.fitted_before) and (self.fits is False or bool(self.victims))
 
 
 class Named(NamedTuple):
@@ -74,9 +76,9 @@ def find_named(differing: Mapping[ObjectKey, Pair], before: Snapshot, after: Sna
     return Named(asked, len(found) - len(asked))
 
 
-def try_next(snapshot: Snapshot, named: Named) -> dict[int, tuple[bool | None, str]]:
+def try_next(snapshot: Snapshot, named: Named) -> dict[int, Tried]:
     """Whether one more pod of each workload fits, in the place of one that it has, if it has any; and why not."""
-    told: dict[int, tuple[bool | None, str]] = {}
+    told: dict[int, Tried] = {}
     if not named.asked:
         return told
     pods = ActivePods(snapshot)
@@ -86,18 +88,26 @@ def try_next(snapshot: Snapshot, named: Named) -> dict[int, tuple[bool | None, s
         if isinstance(maker, DaemonSet):
             node = old[0].spec.node_name if old else _first_node(maker, snapshot.objects(Node))
             spec = spec_for(maker, node)
-        tried = try_pods(snapshot, [pod_of(maker, 0, spec)], old, Bounds(1, 0, 1))
-        told[number] = (bool(tried.fitting) if tried.tried else None, tried.why_not)
+        told[number] = try_pods(snapshot, [pod_of(maker, 0, spec)], old, Bounds(1, 0, 1))
     return told
 
 
-def compare_next(
-    named: Named, before: Mapping[int, tuple[bool | None, str]], after: Mapping[int, tuple[bool | None, str]]
-) -> Iterator[NextPod]:
+def compare_next(named: Named, before: Mapping[int, Tried], after: Mapping[int, Tried]) -> Iterator[NextPod]:
     """What is told of each."""
     for number, (maker, names) in named.asked.items():
-        fits, why_not = after[number]
-        yield NextPod(workload=title(maker), names=names, fitted_before=before[number][0], fits=fits, why_not=why_not)
+        told = after[number]
+        yield NextPod(
+            workload=title(maker),
+            names=names,
+            fitted_before=_fits(before[number]),
+            fits=_fits(told),
+            why_not=told.why_not,
+            victims=told.victims,
+        )
+
+
+def _fits(tried: Tried) -> bool | None:
+    return bool(tried.fitting) if tried.tried else None
 
 
 def _differs(pair: Pair) -> bool:

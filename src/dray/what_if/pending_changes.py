@@ -20,10 +20,9 @@ from dray.scheduling.rehearsal import Rehearsal
 from dray.scheduling.text import tell, tell_pod
 from dray.snapshot.pending_pods import pending_pods
 from dray.snapshot.snapshot import Snapshot
+from dray.what_if.making_room import MAX_PREEMPTING
 
 MAX_PENDING = 200
-MAX_PREEMPTING = 20
-"""Pods for which it is looked for who would have to go."""
 
 
 class PendingChange(Report, frozen=True, kw_only=True):

@@ -6,7 +6,7 @@ old ones go, as long as enough are left ─▶ … until all are new, or nothing
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from dray.api.generated.apps import Deployment, StatefulSet
@@ -14,12 +14,12 @@ from dray.api.generated.core import Pod
 from dray.api.meta import Object
 from dray.api.pod_claims import is_owned_by
 from dray.api.shares import resolve
-from dray.scheduling.pod_info import PodInfo, identified, read_pod
+from dray.scheduling.pod_info import PodInfo
 from dray.scheduling.refusal import Refused
 from dray.scheduling.rehearsal import Rehearsal
 from dray.scheduling.text import tell
 from dray.snapshot.quota_room import KeptOut
-from dray.what_if.deletions import released
+from dray.what_if.making_room import Preemption, let_go
 from dray.what_if.newcomers import Insecure, Newcomers
 
 DEFAULT_SHARE = "25%"
@@ -55,14 +55,17 @@ class Rollout:
         self, rehearsal: Rehearsal, old: Sequence[Pod], new: Sequence[PodInfo], bounds: Bounds, room: Newcomers
     ) -> None:
         self.fitting = 0
+        self.victims: list[str] = []
+        """Pods of lower priority that go for new ones."""
         self._refused: Refused | None = None
         self._kept_out: KeptOut | Insecure | None = None
         self._rehearsal = rehearsal
         self._room = room
         self._bounds = bounds
         self._old = [pod for pod in old if pod.spec.node_name]
-        self._idle = len(old) - len(self._old)
-        """Old pods that have no node, and hold nothing."""
+        self._idle = [pod for pod in old if not pod.spec.node_name]
+        """Old pods that have no node, and hold nothing but what quotas count."""
+        self._preemption = Preemption(rehearsal)
         self._to_make = list(reversed(new))
         self._waiting: list[PodInfo] = []
 
@@ -80,7 +83,7 @@ class Rollout:
 
     @property
     def _total(self) -> int:
-        return len(self._old) + self._idle + self.fitting + len(self._waiting)
+        return len(self._old) + len(self._idle) + self.fitting + len(self._waiting)
 
     def _make(self) -> int:
         room = self._bounds.wanted + self._bounds.surge - self._total
@@ -103,11 +106,14 @@ class Rollout:
         self._refused = None
         for pod in self._waiting:
             answer = self._rehearsal.find_places(pod)
-            if isinstance(answer, Refused):
+            if not isinstance(answer, Refused):
+                self._rehearsal.bind(pod, answer[0])
+            elif (preempted := self._preemption.make_room(pod, answer)) is not None:
+                self.victims += preempted.pods
+                self._room.give_back(preempted.gone)
+            else:
                 self._refused = self._refused or answer
                 left.append(pod)
-            else:
-                self._rehearsal.bind(pod, answer[0])
         placed = len(self._waiting) - len(left)
         self.fitting += placed
         self._waiting = left
@@ -115,24 +121,10 @@ class Rollout:
 
     def _leave(self) -> int:
         least = self._bounds.wanted - self._bounds.unavailable
-        idle = min(self._idle, max(self._total - least - len(self._waiting), 0))
-        self._idle -= idle
+        idle = min(len(self._idle), max(self._total - least - len(self._waiting), 0))
+        for _ in range(idle):
+            self._room.give_back(let_go(self._rehearsal, self._idle.pop()))
         count = min(len(self._old), max(len(self._old) + self.fitting - least, 0))
         for _ in range(count):
-            self._room.give_back(_let_go(self._rehearsal, self._old.pop()))
+            self._room.give_back(let_go(self._rehearsal, self._old.pop()))
         return idle + count
-
-
-def _let_go(rehearsal: Rehearsal, pod: Pod) -> Iterator[Object]:
-    """A pod goes, and what its claims hold for it alone; all that is gone then."""
-    rehearsal.remove_pod(pod)
-    yield pod
-    known = identified(pod)
-    for name in read_pod(known).claims:
-        claim = rehearsal.cluster.claims.get(name)
-        if claim is not None:
-            left = released(claim, [known])
-            is_gone = is_owned_by(claim, known) and not left.status.reserved_for
-            rehearsal.set_claim(claim, None if is_gone else left)
-            if is_gone:
-                yield claim

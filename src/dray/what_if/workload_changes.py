@@ -43,6 +43,8 @@ class WorkloadChange(Report, frozen=True, kw_only=True):
     tried: int = 0
     why_not: str = ""
     """Why the first that finds none does not."""
+    victims: tuple[str, ...] = ()
+    """Pods of lower priority that the scheduler makes go for new ones."""
     comes_to: tuple[str, ...] = ()
     """Of a DaemonSet: the nodes that get a pod which they did not have."""
     goes_from: tuple[str, ...] = ()
@@ -51,15 +53,16 @@ class WorkloadChange(Report, frozen=True, kw_only=True):
     @property
     def loses(self) -> bool:
         """Whether somebody loses something by it: a pod goes, or one that is wanted finds no place."""
-        return self.wanted < self.pods or self.fitting < self.tried or bool(self.goes_from)
+        return self.wanted < self.pods or self.fitting < self.tried or bool(self.goes_from or self.victims)
 
 
 class Tried(NamedTuple):
-    """How many pods were tried, how many found a place, and why the first of the others did not."""
+    """How many pods were tried, how many found a place, why the first of the others did not, and who went for them."""
 
     tried: int = 0
     fitting: int = 0
     why_not: str = ""
+    victims: tuple[str, ...] = ()
 
 
 Pair = tuple[Object | None, Object | None]
@@ -126,6 +129,7 @@ def _change(old: Workload | None, new: Workload, there_are: list[Pod], after: Sn
         fitting=told.fitting,
         tried=told.tried,
         why_not=told.why_not,
+        victims=told.victims,
     )
 
 
@@ -161,4 +165,4 @@ def try_pods(snapshot: Snapshot, made: Sequence[Pod], old: Sequence[Pod], bounds
             return Tried(why_not=f"cannot be judged: {tell_pod(unknown)}")
         rollout = Rollout(rehearsal, old, rehearsal.pending, bounds, Newcomers(snapshot))
         rollout.play()
-        return Tried(len(made), rollout.fitting, rollout.why_not)
+        return Tried(len(made), rollout.fitting, rollout.why_not, tuple(rollout.victims))

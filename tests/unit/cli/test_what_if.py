@@ -28,7 +28,7 @@ def test_a_rule_that_evicts_is_exit_code_1() -> None:
     lines = done.stdout.splitlines()
     assert lines[-4].split() == ["ml/trainer-1", "ml/train-1", "node-1/gpu-0,", "node-1/gpu-1", "at", "once", "no"]
     assert lines[-3].endswith("in 5 min  yes: node-2")
-    assert lines[-1].startswith("Note: ml/trainer-1 fits nowhere else (")
+    assert lines[-1].startswith("Note: ml/trainer-1 fits nowhere else (0/4 nodes are available: ")
 
 
 @pytest.mark.parametrize(
