@@ -10,7 +10,7 @@ import typer
 from dray.cli import completion, inputs, output, tables
 from dray.cli.names import AllNamespaces, node_option, one_of
 from dray.cli.names import read as read_name
-from dray.prose.wording import count
+from dray.prose.wording import count, tell_apart
 
 if TYPE_CHECKING:
     from dray.snapshot import Outcome, Snapshot
@@ -159,10 +159,9 @@ def _print_one(answer: Answer) -> None:
 def _devices(outcome: Outcome, claim: str) -> str:
     """Devices by name; with the pool, where that is not the node."""
     results = outcome.allocations[claim].get("devices", {}).get("results", ())
-    pools = {result["pool"] for result in results}
-    with_pool = pools != {outcome.node}
-    shown = [f"{result['pool']}/{result['device']}" if with_pool else result["device"] for result in results]
-    return ", ".join(shown) or "no devices needed"
+    least = 1 if {result["pool"] for result in results} == {outcome.node} else 2
+    called = tell_apart(((result["driver"], result["pool"], result["device"]) for result in results), least)
+    return ", ".join(called) or "no devices needed"
 
 
 def _why(outcome: Outcome) -> str:

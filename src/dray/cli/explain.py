@@ -198,6 +198,7 @@ def _load_fleet(source: live.Source) -> Snapshot:
 
 def _show_allocated(snapshot: Snapshot, claim: ResourceClaim, format_: output.Format) -> None:
     from dray.api import codec
+    from dray.prose.wording import tell_results
     from dray.snapshot.device_troubles import tell_troubles
 
     if format_ is output.Format.JSON:
@@ -205,7 +206,7 @@ def _show_allocated(snapshot: Snapshot, claim: ResourceClaim, format_: output.Fo
         return
     allocation = claim.status.allocation
     results = allocation.devices.results if allocation is not None else ()
-    devices = ", ".join(f"{result.pool}/{result.device}" for result in results) or "no devices needed"
+    devices = ", ".join(tell_results(results)) or "no devices needed"
     users = ", ".join(f"{claim.metadata.namespace}/{used.name}" for used in claim.status.reserved_for)
     print(f"{full_name(claim)} is allocated: {devices}.")
     chosen = dict.fromkeys(result.request for result in results if "/" in result.request)

@@ -21,6 +21,7 @@ from dray.cli.names import node_option
 from dray.cli.node_rows import node_rows
 from dray.cli.tables import NOTHING, Table
 from dray.eviction.stop import tell_stop
+from dray.prose.wording import tell_results
 
 if TYPE_CHECKING:
     from dray.api.resource import ResourceClaim
@@ -185,7 +186,7 @@ def _claims(view: ClusterView, wanted: Wanted) -> Table:
 
 def _allocated(claim: ResourceClaim) -> list[str]:
     allocation = claim.status.allocation
-    return [f"{one.pool}/{one.device}" for one in allocation.devices.results] if allocation is not None else []
+    return tell_results(allocation.devices.results) if allocation is not None else []
 
 
 def _nodes(view: ClusterView, wanted: Wanted) -> Table:

@@ -14,7 +14,7 @@ from dray.allocator.reasons import AnyCheck, DeviceReport, NodeReport
 from dray.api.quantity import Quantity
 from dray.api.taints import taint_text
 from dray.api.times import Time, TimeError
-from dray.prose.wording import count, ends, local_name, names, shorten, since
+from dray.prose.wording import count, ends, local_name, names, shorten, since, tell_apart
 
 MAX_REASONS = 3
 _MAX_CONDITION = 80
@@ -131,8 +131,10 @@ def _tell_group(group: Sequence[DeviceReport], now: datetime | None, *, named: b
         case reasons.ConstraintConflict():
             relation = "is not distinct" if check.distinct else "differs"
             attribute = local_name(check.attribute)
+            called = tell_apart((device.driver, device.pool, device.device) for device in group)
             seen = [
-                f"{device.device} {attribute} {_values(device.values.get(check.attribute, ()))}" for device in group
+                f"{name} {attribute} {_values(device.values.get(check.attribute, ()))}"
+                for name, device in zip(called, group, strict=True)
             ]
             text = f"{attribute} {relation}"
             return f"{text}: {names(seen, 4)}" if named else text

@@ -13,7 +13,7 @@ from dray.prose.device_reasons import blocked_by, is_match, tell_device, totals
 from dray.prose.remedies import Trials, find_advice, find_closest, tell_hopeless
 from dray.prose.remedy import MOST_NAMED, tell_remedy
 from dray.prose.tables import lay_out, wrap
-from dray.prose.wording import count, local_name, names, rest, shorten
+from dray.prose.wording import count, local_name, names, rest, shorten, tell_apart
 
 MAX_ROWS = 12
 """Nodes in a table; beyond that, nodes in the same state share a row."""
@@ -211,8 +211,9 @@ def _tell_devices(node: NodeReport, style: Style) -> Iterator[str]:
 def _device_rows(node: NodeReport, now: datetime | None) -> Iterator[tuple[str, str]]:
     """Each device that matches; then those that do not, many in the same state in one row."""
     others: dict[str, list[str]] = {}
-    for device in node.devices:
-        name, told = f"{device.pool}/{device.device}", tell_device(device, now)
+    called = tell_apart(((one.driver, one.pool, one.device) for one in node.devices), least=2)
+    for name, device in zip(called, node.devices, strict=True):
+        told = tell_device(device, now)
         if is_match(device):
             yield name, told
         else:

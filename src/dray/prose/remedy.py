@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 
 from dray.allocator.reasons import Report
 from dray.prose.device_reasons import called_rules
-from dray.prose.wording import are, ends, local_name, names
+from dray.prose.wording import are, ends, local_name, names, tell_apart
 
 MOST_NAMED: Final = 4
 """Devices that are named where the text is to be short."""
@@ -90,5 +90,6 @@ def tell_giving_back(holders: Sequence[str]) -> str:
 
 def _list_held(devices: Sequence[HeldDevice], most: int | None) -> str:
     told = ", ".join if most is None else ends
-    shown = [f"{one.device} ({told(one.claims)})" if one.claims else one.device for one in devices]
+    called = tell_apart((one.driver, one.pool, one.device) for one in devices)
+    shown = [f"{name} ({told(one.claims)})" if one.claims else name for name, one in zip(called, devices, strict=True)]
     return names(shown, len(shown) if most is None else most)

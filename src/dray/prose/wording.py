@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
+from dray.api.resource import DeviceRequestAllocationResult
+
 MAX_NAMES = 3
 MAX_KNOWN = 5
 MAX_VALUE = 40
@@ -26,6 +28,24 @@ def names(listed: Sequence[str], limit: int = MAX_NAMES) -> str:
     """`a, b, c and 4 more`."""
     shown = ", ".join(listed[:limit])
     return f"{shown} and {len(listed) - limit} more" if len(listed) > limit else shown
+
+
+def tell_apart(paths: Iterable[tuple[str, ...]], least: int = 1) -> list[str]:
+    """The last `least` parts of each path, or as many of all of them as it takes to tell different ones apart.
+
+    Devices are driver, pool and name: `gpu-3`, where pools of a node or drivers have the same names `pool/gpu-3`.
+    """
+    paths = list(paths)
+    different, most = len(set(paths)), max(map(len, paths), default=0)
+    parts = least
+    while parts < most and len({path[-parts:] for path in paths}) < different:
+        parts += 1
+    return ["/".join(path[-parts:]) for path in paths]
+
+
+def tell_results(results: Iterable[DeviceRequestAllocationResult]) -> list[str]:
+    """The devices of an allocation: `node-1/gpu-3`."""
+    return tell_apart(((one.driver, one.pool, one.device) for one in results), least=2)
 
 
 def there_is(known: Iterable[str]) -> str:

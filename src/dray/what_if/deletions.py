@@ -24,7 +24,7 @@ from dray.api.registry import by_kind
 from dray.api.resource import ResourceClaim
 from dray.api.resource.claim import FINALIZER, ResourceClaimStatus
 from dray.api.times import Time
-from dray.prose.wording import names
+from dray.prose.wording import names, tell_results
 from dray.scheduling.pod_info import identified
 from dray.snapshot.snapshot import Snapshot
 from dray.what_if.group_changes import members
@@ -99,7 +99,7 @@ def tell_released(pairs: Collection[tuple[Object | None, Object | None]]) -> Ite
     held = [one for claim in gone if claim.status.allocation for one in claim.status.allocation.devices.results]
     are_many = len(gone) > MAX_NAMED
     if are_many and held:
-        yield f"{len(gone)} claims go, and release {names([f'{one.pool}/{one.device}' for one in held], MAX_NAMED)}"
+        yield f"{len(gone)} claims go, and release {names(tell_results(held), MAX_NAMED)}"
     for here, there in pairs:
         if isinstance(there, PodGroup) and there.metadata.deletion_timestamp is not None:
             yield f"PodGroup {full_name(there)} has pods: it is marked, and goes once none of them is left"
@@ -107,7 +107,7 @@ def tell_released(pairs: Collection[tuple[Object | None, Object | None]]) -> Ite
             continue
         if not isinstance(here, ResourceClaim) or here.status.allocation is None:
             continue
-        devices = names([f"{one.pool}/{one.device}" for one in here.status.allocation.devices.results], 3)
+        devices = names(tell_results(here.status.allocation.devices.results), 3)
         if there is None:
             yield f"claim {full_name(here)} goes, and releases {devices}"
         elif isinstance(there, ResourceClaim) and there.status.allocation is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -10,7 +10,7 @@ from dray.api.resource.taint import EFFECT_NO_EXECUTE
 from dray.api.times import Time
 from dray.prose import wording
 from dray.prose.tables import lay_out, wrap
-from dray.prose.wording import count, ends, local_name, names, shorten, span
+from dray.prose.wording import count, ends, local_name, names, shorten, span, tell_apart
 from dray.what_if.device_changes import ADDED, CHANGED, REMOVED, UNUSABLE, USABLE, DeviceChange
 from dray.what_if.elsewhere_text import tell_homeless, tell_place, tell_victims
 from dray.what_if.evictions import Eviction
@@ -98,13 +98,18 @@ def _tell_devices(difference: Difference) -> Iterator[str | Rows]:
         changes = [change for change in difference.devices if change.change == kind]
         if not changes:
             continue
-        alike: dict[tuple[str, str], list[str]] = {}
+        places: dict[str, list[DeviceChange]] = {}
         for change in changes:
-            alike.setdefault((change.node or change.pool, _tell_change(change)), []).append(change.device)
+            places.setdefault(change.node or change.pool, []).append(change)
         wheres: dict[tuple[str, str], list[str]] = {}
-        for (where, reason), devices in alike.items():
-            wheres.setdefault((ends(devices), reason), []).append(where)
-        rows = [(names(places, 2), devices, reason) for (devices, reason), places in wheres.items()]
+        for where, there in places.items():
+            alike: dict[str, list[str]] = {}
+            called = tell_apart((change.driver, change.pool, change.device) for change in there)
+            for name, change in zip(called, there, strict=True):
+                alike.setdefault(_tell_change(change), []).append(name)
+            for reason, devices in alike.items():
+                wheres.setdefault((ends(devices), reason), []).append(where)
+        rows = [(names(where, 2), devices, reason) for (devices, reason), where in wheres.items()]
         why = "what stood in the way" if kind == USABLE else "why"
         yield Rows(f"{count(len(changes), 'device')} {title}:", ("where", "devices", why), rows)
 
@@ -125,10 +130,10 @@ def _tell_change(change: DeviceChange) -> str:
 def _tell_claims(difference: Difference) -> Iterator[str | Rows]:
     """Claims stay allocated; those whose pods are evicted are told with these."""
     evicted = {claim for eviction in difference.evictions for claim in eviction.claims}
+    kept = [change for change in difference.claims if change.gone or change.claim not in evicted]
     rows = [
-        (change.claim, _short(change.device), names(change.reasons, 2), names(change.pods) or "nobody")
-        for change in difference.claims
-        if change.gone or change.claim not in evicted
+        (change.claim, device, names(change.reasons, 2), names(change.pods) or "nobody")
+        for change, device in zip(kept, _short(change.device for change in kept), strict=True)
     ]
     if rows:
         title = f"{count(len(rows), 'allocated device')} affected; the claims keep what they have:"
@@ -156,7 +161,7 @@ def _tell_evictions(difference: Difference) -> Iterator[str | Rows]:
 
 
 def _eviction_row(eviction: Eviction, now: datetime, *, with_owner: bool) -> list[str]:
-    devices = ends([_short(device) for device in eviction.devices or eviction.held]) or "–"
+    devices = ends(_short(eviction.devices or eviction.held)) or "–"
     owner = [eviction.owner or "–"] if with_owner else []
     return [eviction.pod, *owner, names(eviction.claims, 2) or "–", devices, _when(eviction, now), tell_place(eviction)]
 
@@ -333,9 +338,9 @@ def _lay_out(table: Rows, width: int | None, rest: str) -> str:
     return "\n".join([wrap(table.title, width), "", *lines, *more])
 
 
-def _short(device: str) -> str:
-    """A device without its driver."""
-    return device.partition("/")[2]
+def _short(devices: Iterable[str]) -> list[str]:
+    """Devices without their drivers, unless these alone tell them apart."""
+    return tell_apart((tuple(device.split("/", 2)) for device in devices), least=2)
 
 
 def _when(eviction: Eviction, now: datetime) -> str:

@@ -84,6 +84,14 @@ def test_selectors_that_fail_on_devices_are_told_with_what_makes_them_fail() -> 
     assert told[5:] == ("selectors of DeviceTaintRule r5, DeviceTaintRule r6, DeviceTaintRule r7 fail on devices, too",)
 
 
+def test_devices_of_several_pools_of_a_node_are_told_apart() -> None:
+    second = builders.resource_slice("more", device("gpu-0"), device("gpu-1"), pool="more")
+    told = str(after(cluster(second, nodes=1), rule("r", "NoSchedule", driver="gpu.example.com")))
+    assert "node-1  more/gpu-0 … node-1/gpu-1  tainted" in told
+    (row,) = [line for line in str(after(cluster(), rule("r", pool="node-1"))).splitlines() if "node-1  gpu" in line]
+    assert row.split()[:2] == ["node-1", "gpu-0,"]
+
+
 def test_devices_that_come_and_go() -> None:
     base = cluster()
     gone = compare(base, base.without("resourceslice/node-1-slice"), NOW)

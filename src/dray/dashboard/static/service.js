@@ -305,6 +305,10 @@ function make(main, route) {
 /** @param {any} pod */
 function elsewhere(pod) {
   if (pod.fits === true) return `yes: ${[pod.fitsOn, ...(pod.alsoOn ?? [])].filter(Boolean).join(", ")}`;
+  if (pod.victims?.length) {
+    const more = pod.victims.length - 5;
+    return `no, and makes pods of lower priority go: ${pod.victims.slice(0, 5).join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
+  }
   if (pod.fits === false) return pod.whyNot ? `no: ${pod.whyNot}` : "no";
   return pod.whyNot ? `not known: ${pod.whyNot}` : "not tried";
 }
