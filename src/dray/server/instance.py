@@ -26,6 +26,7 @@ from dray.server.observers.audit_policy import DEFAULT, AuditPolicy
 from dray.server.observers.handling import Observer
 from dray.server.observers.request_log import RequestLog
 from dray.server.security import shared_keys
+from dray.server.security.certificates import server_names
 from dray.server.security.credentials import Credentials
 from dray.server.security.identity import MASTERS, Identity, authenticated
 from dray.server.security.kubeconfig import server_url
@@ -121,7 +122,7 @@ class Instance(ApiServer):
         clock = clock or RealClock()
         directory = StateDirectory(settings.directory)
         store = open_store(settings)
-        names = (settings.bind, *settings.names)
+        names = server_names((settings.bind, find_address(settings.bind), *settings.names))
         self.settings = settings
         self.credentials = self._credentials(directory, names, datetime.fromtimestamp(clock.now(), UTC))
         self.url = ""

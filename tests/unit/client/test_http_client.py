@@ -185,6 +185,21 @@ async def test_a_watch_tells_changes(tmp_path: Path) -> None:
         assert seen == [("ADDED", "w"), ("MODIFIED", "w"), ("DELETED", "w")]
 
 
+@pytest.mark.parametrize("bind", ["127.0.0.1", "0.0.0.0"])
+async def test_a_server_is_trusted_at_every_address_of_this_machine(tmp_path: Path, bind: str) -> None:
+    """What it writes into its kubeconfig first of all, wherever it listens."""
+    instance = Instance(ServerSettings(directory=tmp_path / "state", port=0, bind=bind))
+    await instance.start()
+    try:
+        connection = load_kubeconfig([instance.kubeconfig])
+        port = instance.url.rpartition(":")[2]
+        for server in (connection.server, f"https://127.0.0.1:{port}", f"https://localhost:{port}"):
+            async with HttpClient(replace(connection, server=server)) as client:
+                assert await client.server_version()
+    finally:
+        await instance.stop(0.1)
+
+
 async def test_an_informer_survives_a_restart_of_the_server(tmp_path: Path) -> None:
     first = Instance(ServerSettings(directory=tmp_path / "state", port=0))
     await first.start()

@@ -160,9 +160,10 @@ class Authority:
         return KeyPair(_pem(builder.sign(self._key, hashes.SHA256())), _key_pem(key))
 
 
-def server_names(bind: str, hostname: str, extra: Iterable[str] = ()) -> tuple[str, ...]:
-    """All names and addresses that clients may use for a server bound to `bind`; a wildcard address adds none."""
-    names = [*LOOPBACK_ADDRESSES, *SERVICE_NAMES, hostname, bind, *extra]
+def server_names(given: Iterable[str]) -> tuple[str, ...]:
+    """All names and addresses that clients may use: those of this machine and of the cluster's own Service, and what
+    is given; an address that stands for all adds none."""
+    names = [*LOOPBACK_ADDRESSES, *SERVICE_NAMES, *given]
     return tuple(dict.fromkeys(name.strip("[]") for name in names if name and not _is_wildcard(name)))
 
 

@@ -13,7 +13,7 @@ from dray.server.security.kubeconfig import client_kubeconfig, server_url
 from dray.server.security.state_directory import StateDirectory, StateDirectoryError
 
 NOW = dt.datetime(2026, 6, 1, tzinfo=dt.UTC)
-NAMES = server_names("127.0.0.1", "box")
+NAMES = server_names(["127.0.0.1", "box"])
 
 
 def load(path: Path, now: dt.datetime = NOW, names: tuple[str, ...] = NAMES) -> Credentials:

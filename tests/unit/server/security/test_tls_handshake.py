@@ -19,7 +19,7 @@ from dray.server.security.state_directory import StateDirectory
 from dray.server.security.tokens import ServiceAccountTokens
 from patience import PATIENCE
 
-NAMES = server_names("127.0.0.1", "box")
+NAMES = server_names(["127.0.0.1", "box"])
 Peer = dict[str, Any] | None
 
 
