@@ -13,7 +13,7 @@ A driver writes specs and answers with ids; a node looks ids up and applies the 
 from dray.cdi.cache import Cache
 from dray.cdi.errors import CdiError
 from dray.cdi.files import remove_spec, write_spec
-from dray.cdi.names import DeviceId, is_qualified_name, is_vendor_of, qualify
+from dray.cdi.names import DeviceId, is_vendor_of, qualify
 from dray.cdi.rules import minimum_version, validate
 from dray.cdi.spec import (
     CdiDevice,
@@ -39,7 +39,6 @@ __all__ = [
     "Mount",
     "NetDevice",
     "Spec",
-    "is_qualified_name",
     "is_vendor_of",
     "minimum_version",
     "parse",

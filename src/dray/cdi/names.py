@@ -42,15 +42,6 @@ class DeviceId(NamedTuple):
         return f"{self.vendor}/{self.device_class}={self.name}"
 
 
-def is_qualified_name(text: str) -> bool:
-    """Whether a text is a qualified device id."""
-    try:
-        DeviceId.parse(text)
-    except CdiError:
-        return False
-    return True
-
-
 def is_vendor_of(vendor: str, driver: str) -> bool:
     """Whether CDI devices of a vendor are a driver's own, by their domains.
 

@@ -8,12 +8,11 @@ from datetime import datetime
 import msgspec
 
 from dray.allocator.reasons import ClaimReport, DeviceReport, Explanation, NodeReport, RequestReport
-from dray.allocator.results import DOES_NOT_FIT
 from dray.prose.device_reasons import blocked_by, is_match, tell_device, totals
 from dray.prose.remedies import Trials, find_advice, find_closest, tell_hopeless
 from dray.prose.remedy import MOST_NAMED, tell_remedy
 from dray.prose.tables import lay_out, wrap
-from dray.prose.wording import count, local_name, names, rest, shorten, tell_apart
+from dray.prose.wording import count, local_name, names, rest, tell_apart
 
 MAX_ROWS = 12
 """Nodes in a table; beyond that, nodes in the same state share a row."""
@@ -46,12 +45,6 @@ def tell(report: Explanation, style: Style) -> str:
     if len(report.claims) > 1 and alone and not any(node.status == "allocated" for node in report.nodes):
         parts.append(wrap("Each claim fits by itself, but no node has room for all of them together.", style.width))
     return "\n\n".join(parts)
-
-
-def summary(report: Explanation) -> str:
-    """One line for a pod's PodScheduled message and its event (4381-217), at most MAX_SUMMARY long."""
-    why = brief(report, named=True)
-    return shorten(f"{DOES_NOT_FIT}: {why}" if why else DOES_NOT_FIT, MAX_SUMMARY)
 
 
 def brief(report: Explanation, *, named: bool = False) -> str:

@@ -128,10 +128,6 @@ class WorkQueue(Generic[K]):
         """The key succeeded: its failures no longer count."""
         self._failures.pop(key, None)
 
-    def cancel(self, key: K) -> None:
-        """Drops what was planned for later."""
-        self._due.pop(key, None)
-
     async def get(self) -> K:
         """The next key; call `done` with it afterwards."""
         while not self._next:

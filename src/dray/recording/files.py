@@ -64,11 +64,6 @@ class RecordingWriter:
         self.entries = 0
         self._line(msgspec.to_builtins(header))
 
-    @property
-    def size(self) -> int:
-        """How long the file is, as far as it was flushed."""
-        return self._file.tell()
-
     def document(self, obj: Object) -> bytes:
         """What is kept of an object, as it is written."""
         kept = codec.to_builtins(essence(obj))

@@ -143,10 +143,6 @@ class Table:
         self._catch_up()
         return list(self._by_version.get((group, version), ()))
 
-    def serves(self, kind: Kind, version: str) -> bool:
-        """Whether a kind is served in a version."""
-        return (kind.group, version, kind.plural) in self._kinds
-
     def kind_of(self, obj: Object) -> Kind:
         """The kind of an object, in whatever version and whether or not that is switched off. Raises UnknownKind."""
         name = (obj.api_version, obj.kind)

@@ -45,10 +45,6 @@ class ClaimExplanation:
         closed = [f"{node} ({why})" for node, why in self.passed_over.items()]
         return f"{told}\n\n{wrap(f'Take no pods: {names(closed, 5)}.', width)}"
 
-    def summary(self) -> str:
-        """One line, as in a pod's PodScheduled message (4381-217)."""
-        return explanations.summary(self.report)
-
     def brief(self) -> str:
         """The reasons in one line, for where the claim is named already."""
         return explanations.brief(self.report)

@@ -45,9 +45,6 @@ class Expired(StoreError):
 
     def __init__(self, resource: str, requested: int, horizon: int) -> None:
         super().__init__(f"too old resource version: {requested} ({horizon}) of {resource}")
-        self.resource = resource
-        self.requested = requested
-        self.horizon = horizon
 
 
 class FutureRevision(StoreError):
@@ -55,8 +52,6 @@ class FutureRevision(StoreError):
 
     def __init__(self, requested: int, current: int) -> None:
         super().__init__(f"too large resource version: {requested}, current: {current}")
-        self.requested = requested
-        self.current = current
 
 
 class Slow(StoreError):
@@ -64,8 +59,6 @@ class Slow(StoreError):
 
     def __init__(self, resource: str, revision: int) -> None:
         super().__init__(f"watch of {resource} fell behind the kept history after revision {revision}")
-        self.resource = resource
-        self.revision = revision
 
 
 class Closed(StoreError):
@@ -115,8 +108,6 @@ class Locked(StoreError):
             f"cannot use state directory {os.fspath(directory)}: {owner} is using it. "
             "Stop it, or give another directory."
         )
-        self.directory = directory
-        self.pid = pid
 
 
 class Unusable(StoreError):
@@ -124,8 +115,6 @@ class Unusable(StoreError):
 
     def __init__(self, directory: str | os.PathLike[str], problem: str) -> None:
         super().__init__(f"cannot use state directory {os.fspath(directory)}: {problem}")
-        self.directory = directory
-        self.problem = problem
 
 
 class Corrupt(StoreError):
@@ -136,7 +125,6 @@ class Corrupt(StoreError):
             f"database {os.fspath(file)} is damaged: {problem}. "
             "Move the file away and restore a backup with `dray restore`; nothing was changed."
         )
-        self.file = file
         self.problem = problem
 
 

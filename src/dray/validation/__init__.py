@@ -12,7 +12,6 @@ from dray.validation.documents import InvalidObjectError, convert, default, vali
 from dray.validation.review import review
 from dray.validation.stages import (
     default_object,
-    default_status,
     prepare_for_create,
     prepare_for_status_update,
     prepare_for_update,
@@ -29,7 +28,6 @@ __all__ = [
     "convert",
     "default",
     "default_object",
-    "default_status",
     "from_hub",
     "prepare_for_create",
     "prepare_for_status_update",

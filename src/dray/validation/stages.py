@@ -24,12 +24,6 @@ def default_object(obj: T, now: Time) -> T:
     return result
 
 
-def default_status(obj: T, now: Time) -> T:
-    """The same for an update of the status, which leaves the rest as it was."""
-    result: T = rules_for(obj).default_of_status(obj, now)
-    return result
-
-
 def prepare_for_create(obj: T, ctx: Context) -> T:
     """What the server decides about a new object: no status, first generation, no fields of gates that are off."""
     result: T = rules_for(obj).prepare_create(obj, ctx)

@@ -42,10 +42,9 @@ def test_a_refusal_as_a_whole() -> None:
     assert dray.load(EXAMPLES / "cluster").explain("ml/train-7").text(now=NOW) == TOLD
 
 
-@pytest.mark.req("4381-217")
-def test_the_summary_for_a_pod_has_the_counts_and_the_nearest_node() -> None:
-    assert dray.load(EXAMPLES / "cluster").allocate("ml/train-7").explain().summary() == (
-        'cannot allocate all claims: ml/train-7: request "gpu": 12 of 16 devices match; 5 in use, '
+def test_the_reasons_in_a_line_have_the_counts_and_the_nearest_node() -> None:
+    assert dray.load(EXAMPLES / "cluster").allocate("ml/train-7").explain().brief() == (
+        'request "gpu": 12 of 16 devices match; 5 in use, '
         "4 tainted by rule rack-3-maintenance, 2 free but of different numa, 1 free; "
         "nearest node is node-2, short by 1 device"
     )

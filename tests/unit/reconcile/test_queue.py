@@ -50,16 +50,6 @@ async def test_later_means_later_and_the_earliest_time_counts() -> None:
     queue.close()
 
 
-async def test_what_was_planned_can_be_cancelled() -> None:
-    clock = VirtualClock()
-    queue: WorkQueue[str] = WorkQueue("test", clock)
-    queue.add_after("a", 5)
-    queue.cancel("a")
-    await clock.advance(10)
-    assert len(queue) == 0
-    queue.close()
-
-
 async def test_retries_wait_longer_and_longer_until_forgotten() -> None:
     clock = VirtualClock()
     queue: WorkQueue[str] = WorkQueue("test", clock)

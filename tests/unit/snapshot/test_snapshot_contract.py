@@ -77,7 +77,7 @@ def test_several_claims_together_or_none() -> None:
     out = dray.load(*CLUSTER, two, three).allocate("ml/a", "ml/b")
     assert (out.status, out.node, out.allocations) == ("unsatisfiable", None, {})
     assert "Each claim fits by itself" in str(out.explain())
-    assert "each claim fits by itself" in out.explain().summary()
+    assert "each claim fits by itself" in out.explain().brief()
     out = dray.load(*CLUSTER, two, claim("c")).allocate("ml/a", "ml/c")
     assert [devices_of(out.allocations[name]) for name in ("ml/a", "ml/c")] == [["node-1/gpu-0"], ["node-1/gpu-1"]]
 

@@ -61,9 +61,8 @@ async def test_a_revision_beyond_the_history_is_expired_and_one_to_come_is_refus
     store = LocalStore(MemoryBackend(), decode=lambda _resource, data: data, retention=Retention(max_events=3))
     await fill(store, "a/1", "a/2", "a/3", "a/4", "a/5")
     assert names(store.list("pods", revision=3)) == ["a/1", "a/2"]
-    with pytest.raises(Expired) as expired:
+    with pytest.raises(Expired, match=r"2 \(3\) of pods"):
         store.list("pods", revision=2)
-    assert (expired.value.requested, expired.value.horizon) == (2, 3)
     with pytest.raises(FutureRevision):
         store.list("pods", revision=7)
 
