@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from dray.api.conditions import DISRUPTION_TARGET, READY, find_condition, is_true
-from dray.api.generated.core import Binding, ObjectReference, Pod
+from dray.api.generated.core import Binding, Container, ObjectReference, Pod, PodSpec
 from dray.api.meta import ObjectMeta, OwnerReference
 from dray.api.times import Time
 
@@ -19,6 +19,11 @@ MIRROR_ANNOTATION: Final = "kubernetes.io/config.mirror"
 """On what an API server shows of a static pod."""
 DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 """The annotation that says how much it hurts to lose a pod, next to others of its workload."""
+
+
+def containers_of(spec: PodSpec) -> tuple[Container, ...]:
+    """All that a pod is told to run: what begins it, then the rest. Who debugs it comes and goes, and is not there."""
+    return (*spec.init_containers, *spec.containers)
 
 
 def binding_of(pod: Pod, node: str, owners: tuple[OwnerReference, ...] = ()) -> Binding:

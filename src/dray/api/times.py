@@ -62,6 +62,10 @@ class Time(str):
         """So many seconds later, as far as the calendar goes."""
         return type(self).of(later(self.datetime(), seconds))
 
+    def seconds_until(self, end: Time) -> float:
+        """How long it is to another time; negative if that is past."""
+        return (end.datetime() - self.datetime()).total_seconds()
+
 
 class MicroTime(str):
     """A time in microseconds, such as ``2026-06-01T12:00:00.000000Z``. Make one with ``parse`` or ``of``."""

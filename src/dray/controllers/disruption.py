@@ -118,7 +118,7 @@ class DisruptionController(QueueController[ObjectName]):
         todo = await beside_loop(count, plan, budget, pods, lambda _, owner: scales.get(owner.uid), now)
         if todo.status != budget.status:
             await self._client.update(replace(budget, status=todo.status), subresource="status")
-        return None if todo.again is None else (todo.again.datetime() - now.datetime()).total_seconds()
+        return None if todo.again is None else now.seconds_until(todo.again)
 
     def _ask(self, budget: ObjectName, owners: list[OwnerReference]) -> dict[str, int | None]:
         """How many pods those who control a budget's pods want. When one changes its mind, the budget is looked at."""

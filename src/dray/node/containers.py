@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from dray.api.generated.core import Container, ContainerStatus, Pod
+from dray.api.pods import containers_of
 from dray.api.visible import visible
 from dray.node import pod_status
 from dray.node.environment import Environments
@@ -147,7 +148,7 @@ class PodContainers:
 
     def refuse(self, pod: Pod, error: StartFailed) -> bool:
         """None of the pod's containers is going to start; whether that is news."""
-        slots = [self._slots.setdefault(one.name, _Slot()) for one in (*pod.spec.init_containers, *pod.spec.containers)]
+        slots = [self._slots.setdefault(one.name, _Slot()) for one in containers_of(pod.spec)]
         if all(slot.message == visible(str(error)) for slot in slots):
             return False
         for slot in slots:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from dray.api.generated.core import Container, Pod, ResourceHealth, ResourceStatus
+from dray.api.pods import containers_of
 from dray.node.claim_record import ClaimBook, ClaimRecord, PreparedDevice
 from dray.node.health import DeviceKey, HealthTable
 from dray.node.pod_claims import Refused, container_claims
@@ -15,7 +16,7 @@ def resource_statuses(pod: Pod, book: ClaimBook, health: HealthTable) -> dict[st
     if not pod.spec.resource_claims and pod.status.extended_resource_claim_status is None:
         return {}
     try:
-        every = (*pod.spec.init_containers, *pod.spec.containers)
+        every = containers_of(pod.spec)
         return {container.name: tuple(_of_container(pod, container, book, health)) for container in every}
     except Refused:
         return {}

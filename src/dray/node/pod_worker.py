@@ -24,7 +24,7 @@ from dray.api.backoff import Backoff
 from dray.api.generated.core import Container, Pod, PodStatus
 from dray.api.kinds import PODS
 from dray.api.meta import DeleteOptions, Preconditions
-from dray.api.pods import FAILED, SUCCEEDED, is_finished
+from dray.api.pods import FAILED, SUCCEEDED, containers_of, is_finished
 from dray.api.status import ApiError
 from dray.client import Client
 from dray.node import device_status, pod_claims, pod_plan, pod_status, unsupported
@@ -361,7 +361,7 @@ def _version(pod: Pod) -> str:
 
 
 def _container(pod: Pod, name: str) -> Container:
-    return next(one for one in (*pod.spec.init_containers, *pod.spec.containers) if one.name == name)
+    return next(one for one in containers_of(pod.spec) if one.name == name)
 
 
 def _earlier(one: float | None, other: float | None) -> float | None:

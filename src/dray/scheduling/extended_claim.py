@@ -28,6 +28,7 @@ from dray.api.generated.core import (
 )
 from dray.api.meta import ObjectMeta, OwnerReference
 from dray.api.pod_claims import LONGEST_BASE
+from dray.api.pods import containers_of
 from dray.api.quantity import Quantity
 from dray.api.resource import DeviceClaim, DeviceRequest, ExactDeviceRequest, ResourceClaim, ResourceClaimSpec
 from dray.api.resource.claim import MODE_EXACT_COUNT
@@ -87,7 +88,7 @@ def claim_name(pod: Pod, attempt: int = 0) -> str:
 
 def name_resources(report: Explanation, pod: Pod, claims: Sequence[ResourceClaim]) -> Explanation:
     """What was said of claims in this order, with the resources of the pod that requests stand for."""
-    containers = (*pod.spec.init_containers, *pod.spec.containers)
+    containers = containers_of(pod.spec)
 
     def named(request: RequestReport) -> RequestReport:
         _, place, _, among = request.name.split("-")
@@ -108,7 +109,7 @@ class _Requests:
     """The requests for one resource of a pod."""
 
     def __init__(self, spec: PodSpec, resource: str, class_name: str) -> None:
-        self._containers = (*spec.init_containers, *spec.containers)
+        self._containers = containers_of(spec)
         self._resource = resource
         self._class = class_name
         self.requests: list[DeviceRequest] = []

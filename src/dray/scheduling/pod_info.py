@@ -13,6 +13,7 @@ from dray.api.generated.core import Container, Pod, PodSpec
 from dray.api.node_match import NodeMatcher
 from dray.api.node_selector import NodeSelector, NodeSelectorRequirement
 from dray.api.pod_groups import group_of
+from dray.api.pods import containers_of
 from dray.api.quantity import Quantity
 from dray.api.references import ObjectName, full_name
 from dray.api.sharing import remembered
@@ -240,7 +241,7 @@ def host_ports(spec: PodSpec) -> frozenset[Port]:
     """The ports of the node that a pod occupies: (address, protocol, port)."""
     return frozenset(
         (port.host_ip or "0.0.0.0", port.protocol or "TCP", port.host_port)
-        for container in (*spec.containers, *spec.init_containers)
+        for container in containers_of(spec)
         for port in container.ports
         if port.host_port
     )

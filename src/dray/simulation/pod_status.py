@@ -20,6 +20,7 @@ from dray.api.generated.core import (
     PodIP,
     PodStatus,
 )
+from dray.api.pods import containers_of
 from dray.api.times import Time
 
 
@@ -83,7 +84,7 @@ def resized(pod: Pod) -> PodStatus | None:
 
     Only where the status says what they have: without that, the server refuses to resize them.
     """
-    wanted = {container.name: container for container in (*pod.spec.init_containers, *pod.spec.containers)}
+    wanted = {container.name: container for container in containers_of(pod.spec)}
 
     def follow(statuses: tuple[ContainerStatus, ...]) -> tuple[ContainerStatus, ...]:
         return tuple(

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from dray.api.field import FieldError, duplicate, forbidden
 from dray.api.generated.core import EphemeralContainer, Pod, PodSpec
+from dray.api.pods import containers_of
 from dray.validation import check
 from dray.validation.containers import PodParts, validate_container
 from dray.validation.context import Errors
@@ -50,7 +51,7 @@ def validate_ephemeral_containers(new: Pod, old: Pod) -> list[FieldError]:
 
 def validate_debuggers(errors: Errors, spec: PodSpec, path: str, parts: PodParts) -> None:
     """Ephemeral containers by themselves, with names that no other container has."""
-    others = frozenset(container.name for container in (*spec.containers, *spec.init_containers))
+    others = frozenset(container.name for container in containers_of(spec))
     taken = set(others)
     for index, container in enumerate(spec.ephemeral_containers):
         inner = f"{path}[{index}]"

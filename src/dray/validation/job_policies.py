@@ -7,6 +7,7 @@ from typing import Final
 
 from dray.api.field import invalid, required
 from dray.api.generated.batch import JobSpec, PodFailurePolicyRule, SuccessPolicyRule
+from dray.api.pods import containers_of
 from dray.validation import check, names
 from dray.validation.context import Errors
 
@@ -78,7 +79,7 @@ def _validate_failure_policy(errors: Errors, spec: JobSpec, path: str) -> None:
     where = f"{path}.podFailurePolicy.rules"
     if not check.fits(errors, where, policy.rules, MOST_RULES):
         return
-    known = {one.name for one in (*pod.containers, *pod.init_containers)}
+    known = {one.name for one in containers_of(pod)}
     for position, rule in enumerate(policy.rules):
         _validate_failure_rule(errors, rule, f"{where}[{position}]", known)
         if rule.action == "FailIndex" and spec.backoff_limit_per_index is None:

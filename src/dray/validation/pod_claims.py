@@ -10,6 +10,7 @@ from dray.api.generated.core import (
     PodSpec,
     ResourceClaim,
 )
+from dray.api.pods import containers_of
 from dray.validation import check, names
 from dray.validation.context import Errors
 
@@ -87,7 +88,7 @@ def validate_extended_claim(errors: Errors, status: PodExtendedResourceClaimStat
     check.required_name(errors, f"{path}.resourceClaimName", status.resource_claim_name, names.dns_subdomain)
     if not status.request_mappings:
         errors.append(required(f"{path}.requestMappings", "at least one is needed"))
-    requested = {entry.name: entry.resources.requests for entry in (*spec.init_containers, *spec.containers)}
+    requested = {entry.name: entry.resources.requests for entry in containers_of(spec)}
     seen: set[tuple[str, str, str]] = set()
     for index, mapping in enumerate(status.request_mappings):
         inner = f"{path}.requestMappings[{index}]"

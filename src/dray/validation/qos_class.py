@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from dray.api.generated.core import PodSpec
+from dray.api.pods import containers_of
 from dray.api.quantity import Quantity
 
 COMPUTE: Final = ("cpu", "memory")
@@ -13,7 +14,7 @@ COMPUTE: Final = ("cpu", "memory")
 def qos_class(spec: PodSpec) -> str:
     """Guaranteed if every container limits cpu and memory to what it requests, BestEffort if nobody asks for any."""
     asks = spec.resources is not None and _asks(spec.resources.requests, spec.resources.limits)
-    containers = (*spec.containers, *spec.init_containers)
+    containers = containers_of(spec)
     if spec.resources is not None and asks:
         guaranteed = _is_guaranteed(spec.resources.requests, spec.resources.limits)
         return "Guaranteed" if guaranteed else "Burstable"

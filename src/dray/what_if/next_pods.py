@@ -17,6 +17,7 @@ from dray.api.generated.batch import Job
 from dray.api.generated.core import Node, PodSpec
 from dray.api.kinds import CLAIMS, CLASSES, TEMPLATES
 from dray.api.meta import Object
+from dray.api.pods import containers_of
 from dray.api.references import ObjectKey, controller_of
 from dray.api.resource import DeviceClass, ResourceClaim, ResourceClaimTemplate
 from dray.scheduling.daemon_nodes import DaemonNodes, spec_for
@@ -144,8 +145,8 @@ def _names(spec: PodSpec, namespace: str, snapshot: Snapshot) -> Iterator[Object
                 yield from (ObjectKey(CLASSES.resource, "", one) for one in classes_of(found.spec))
             elif isinstance(found, ResourceClaimTemplate):
                 yield from (ObjectKey(CLASSES.resource, "", one) for one in classes_of(found.spec.spec))
-    asked = {name for one in (*spec.containers, *spec.init_containers) for name in one.resources.requests}
-    asked |= {name for one in (*spec.containers, *spec.init_containers) for name in one.resources.limits}
+    asked = {name for one in containers_of(spec) for name in one.resources.requests}
+    asked |= {name for one in containers_of(spec) for name in one.resources.limits}
     extended = {name for name in asked if "/" in name}
     for one in snapshot.objects(DeviceClass) if extended else ():
         if extended & {f"{IMPLICIT}{one.metadata.name}", one.spec.extended_resource_name}:

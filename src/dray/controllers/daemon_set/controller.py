@@ -94,7 +94,7 @@ class DaemonSetController(WorkloadController):
         await self._history.prune(history.old, daemon_set.spec.revision_history_limit, live)
         soon = next_available(state)
         if soon is not None:
-            waits.append((soon.datetime() - now.datetime()).total_seconds())
+            waits.append(now.seconds_until(soon))
         return min(waits, default=None)
 
     async def _work(self, state: DaemonSetState, waits: list[float]) -> None:

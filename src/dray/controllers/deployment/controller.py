@@ -78,7 +78,7 @@ class DeploymentController(QueueController[ObjectName]):
         if status != deployment.status:
             await self._client.update(replace(deployment, status=status), subresource="status")
         limit = deadline(deployment, status)
-        return None if limit is None else (limit.datetime() - now.datetime()).total_seconds() + 1.0
+        return None if limit is None else now.seconds_until(limit) + 1.0
 
     async def _adopt(self, deployment: Deployment) -> list[ReplicaSet]:
         """ReplicaSets that nobody manages and that fit become the deployment's."""

@@ -135,7 +135,7 @@ class JobController(QueueController[JobKey]):
         if pause > 0:
             waits.append(pause)
         if todo.deadline is not None:
-            waits.append(max((todo.deadline.datetime() - now.datetime()).total_seconds(), 0.1))
+            waits.append(max(now.seconds_until(todo.deadline), 0.1))
         return min(waits, default=None)
 
     async def _pods_of(self, job: Job) -> list[Pod]:

@@ -66,7 +66,7 @@ class ReplicasController(WorkloadController):
         now = as_time(self._clock.now())
         soon = await beside_loop(len(pods), next_available, replica_set, pods, now)
         if soon is not None:
-            waits.append((soon.datetime() - now.datetime()).total_seconds())
+            waits.append(now.seconds_until(soon))
         return min(waits, default=None)
 
     async def _write_status(self, workload: Any, pods: list[Pod], failure: str) -> None:

@@ -116,7 +116,7 @@ class StatefulSetController(WorkloadController):
         unused = [one for one in history.old if one.metadata.name not in live]
         await self._history.prune(unused, spec.revision_history_limit)
         if seen.soon is not None:
-            waits.append((seen.soon.datetime() - now.datetime()).total_seconds())
+            waits.append(now.seconds_until(seen.soon))
         return min(waits, default=None)
 
     def _stale(self, stateful_set: StatefulSet) -> Container[int]:

@@ -74,7 +74,7 @@ class TaintExpiryController(QueueController[Carrier]):
             raise
         if end is None:
             return None
-        return min(max((end.datetime() - now.datetime()).total_seconds(), 0.0), LONGEST_SLEEP)
+        return min(max(now.seconds_until(end), 0.0), LONGEST_SLEEP)
 
     async def _end_rule(self, rule: DeviceTaintRule, now: Time) -> Time | None:
         """Deletes a rule whose time has come, if it still says so; else when that will be."""

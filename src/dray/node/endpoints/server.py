@@ -16,6 +16,7 @@ import msgspec
 
 from dray.api import codec
 from dray.api.generated.core import Pod
+from dray.api.pods import containers_of
 from dray.api.status import ApiError
 from dray.api.times import Time
 from dray.client import Informer
@@ -233,7 +234,7 @@ def _values(request: Request, name: str) -> list[str]:
 
 
 def _check_container(pod: Pod, container: str) -> None:
-    if all(one.name != container for one in (*pod.spec.init_containers, *pod.spec.containers)):
+    if all(one.name != container for one in containers_of(pod.spec)):
         raise NotThere(f'container "{container}" not found in pod "{pod.metadata.name}"')
 
 

@@ -22,6 +22,7 @@ from dray.api.generated.core import (
     SecurityContext,
     SELinuxOptions,
 )
+from dray.api.pods import containers_of
 from dray.node.runtime import capabilities
 from dray.node.runtime.machine import Machine
 
@@ -66,7 +67,7 @@ class Refusal(msgspec.Struct, frozen=True):
 
 def refusal(pod: Pod, machine: Machine) -> str:
     """Why nothing of a pod may start here; empty if all of it may."""
-    for container in (*pod.spec.init_containers, *pod.spec.containers):
+    for container in containers_of(pod.spec):
         planned = plan_rights(pod, container, machine)
         if isinstance(planned, Refusal):
             return f"container {container.name}: {planned}"

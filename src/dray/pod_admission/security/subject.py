@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from dray.api.generated.core import Container, EphemeralContainer, PodSecurityContext, PodSpec, SecurityContext
+from dray.api.pods import containers_of
 
 AnyContainer = Container | EphemeralContainer
 _NOTHING = SecurityContext()
@@ -32,7 +33,7 @@ class Subject(NamedTuple):
 
     def containers(self) -> Iterator[tuple[AnyContainer, SecurityContext]]:
         """All containers with what is set for each alone."""
-        for container in (*self.spec.init_containers, *self.spec.containers):
+        for container in containers_of(self.spec):
             yield container, container.security_context or _NOTHING
         for ephemeral in self.spec.ephemeral_containers:
             yield ephemeral, ephemeral.security_context or _NOTHING

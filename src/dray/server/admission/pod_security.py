@@ -9,6 +9,7 @@ from dray.api.generated.batch import CronJob, Job
 from dray.api.generated.core import Namespace, Pod, PodTemplate, PodTemplateSpec, ReplicationController
 from dray.api.kinds import PODS, WITH_TEMPLATES_OF_PODS
 from dray.api.meta import Object
+from dray.api.pods import containers_of
 from dray.pod_admission.security import policy, standards
 from dray.pod_admission.security.policy import FREE, PREFIX, PRIVILEGED, Policy
 from dray.server import errors
@@ -92,7 +93,7 @@ def _has_other_images(new: Pod, old: Pod) -> bool:
     """Whether what runs in a pod changes: of its containers only that may, and ephemeral ones may come."""
 
     def images(pod: Pod) -> list[tuple[str, str]]:
-        every = (*pod.spec.init_containers, *pod.spec.containers)
+        every = containers_of(pod.spec)
         return [(one.name, one.image) for one in every] + [
             (one.name, one.image) for one in pod.spec.ephemeral_containers
         ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dray.api.generated.core import Container, EphemeralContainer, Pod, Volume
+from dray.api.pods import containers_of
 
 Reference = tuple[str, str]
 """Resource and name, such as ("secrets", "token")."""
@@ -18,7 +19,7 @@ def references(pod: Pod) -> Iterator[Reference]:
         yield "serviceaccounts", pod.spec.service_account_name
     for secret in pod.spec.image_pull_secrets:
         yield "secrets", secret.name
-    for container in (*pod.spec.init_containers, *pod.spec.containers):
+    for container in containers_of(pod.spec):
         yield from _of_container(container)
     for ephemeral in pod.spec.ephemeral_containers:
         yield from _of_container(ephemeral)

@@ -24,7 +24,7 @@ def _duration(job: Any, now: Time) -> Cell:
     if start is None:
         return ""
     end = job.status.completion_time or now
-    return human_duration((end.datetime() - start.datetime()).total_seconds())
+    return human_duration(start.seconds_until(end))
 
 
 def _job_status(job: Any) -> str:
