@@ -14,6 +14,7 @@ from dray.api.meta import Object, ObjectMeta
 from dray.api.registry import Kind, by_kind
 from dray.api.status import ApiError
 from dray.custom.kinds import DEFINITIONS
+from dray.server.custom import upkeep
 from dray.server.custom.upkeep import LOOK_AGAIN_SECONDS, keep_definitions
 from dray.server.local import LocalClient
 from dray.server.objects import with_metadata
@@ -134,3 +135,28 @@ async def test_a_definition_that_comes_after_another_is_emptied_when_it_goes() -
             return False
 
         assert await until(gone)
+
+
+async def test_others_have_their_turn_though_nothing_can_be_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with world() as (server, admin):
+        made: Any = await admin.create(definition())
+        for number in range(3):
+            await admin.create(widget(f"w{number}"))
+        turns = 0
+
+        async def refuse(*_: Any) -> None:
+            raise ApiError(403, "Forbidden", "a webhook says no")
+
+        async def count() -> None:
+            nonlocal turns
+            while True:
+                await asyncio.sleep(0)
+                turns += 1
+
+        monkeypatch.setattr(upkeep, "AT_ONCE", 1)
+        monkeypatch.setattr("dray.server.custom.upkeep.deletes.delete", refuse)
+        monkeypatch.setattr(upkeep, "_is_going", lambda *_: True)
+        others = asyncio.create_task(count())
+        assert not await upkeep._delete_all(server.engine, made)
+        others.cancel()
+        assert turns >= 2

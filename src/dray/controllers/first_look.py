@@ -6,11 +6,11 @@ claim that its pod is gone, and each would be looked at once more later, for not
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 from dray.client import Informer
 from dray.client.informer import Handler
+from dray.process.tasks import with_turns
 
 AT_ONCE = 64
 """Objects that handlers hear of before others get a turn of the loop."""
@@ -35,11 +35,9 @@ class FirstLook:
             return
         self.has_begun = True
         for informer, handler in self._sources:
-            for number, obj in enumerate(informer, 1):
+            async for obj in with_turns(informer, AT_ONCE):
                 if informer.get(obj.metadata.namespace, obj.metadata.name) is obj:  # else what became of it was told
                     handler(None, obj)
-                if number % AT_ONCE == 0:
-                    await asyncio.sleep(0)
 
     def _in_time(self, handler: Handler[Any]) -> Handler[Any]:
         def hear(old: Any, new: Any) -> None:

@@ -1,17 +1,27 @@
-"""Tasks that belong together: they run side by side and end together."""
+"""Tasks that belong together, and work that leaves the loop to others now and then."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Coroutine, Iterable, Sequence
-from typing import Any
+from collections.abc import AsyncIterator, Awaitable, Coroutine, Iterable, Sequence
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 
 def is_told_to_end() -> bool:
     """Whether this task was cancelled, also if a failure on the way out hides it. Loops look before they go on."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
+
+
+async def with_turns(items: Iterable[T], count: int) -> AsyncIterator[T]:
+    """Each of them, with a turn of the loop for others after so many."""
+    for number, one in enumerate(items, 1):
+        yield one
+        if number % count == 0:
+            await asyncio.sleep(0)
 
 
 async def run_together(*work: Coroutine[Any, Any, None]) -> None:

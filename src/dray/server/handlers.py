@@ -5,7 +5,6 @@ One function per verb; `VERBS` is the table. Whoever calls them knows who asks, 
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TypeVar
@@ -17,6 +16,7 @@ from dray.api.status import ApiError
 from dray.api.wire import MEDIA_TYPE as PROTOBUF
 from dray.custom.kinds import CustomKind
 from dray.process.http import Request, Response, Stream
+from dray.process.tasks import with_turns
 from dray.server import errors
 from dray.server.answers import long_lists
 from dray.server.answers.representation import Representation, check_plain, choose
@@ -199,9 +199,7 @@ async def delete_collection(engine: Engine, request: Request, call: Call) -> Res
     given = await _read(engine, request, call, lambda: _delete_options(request))
     deletes.check_collection(given)
     page = await reads.list_page(engine, call, await _list_options(engine, request, call))
-    for number, record in enumerate(page.records, 1):
-        if number % AT_ONCE == 0:  # a delete that is refused or only tried waits for nothing
-            await asyncio.sleep(0)
+    async for record in with_turns(page.records, AT_ONCE):  # a delete that is refused or only tried waits for nothing
         one = Route("delete", call.route.kind, call.route.version, record.key.namespace, record.key.name)
         try:
             part = Call(one, call.caller, call.now, is_unnamed=True, warnings=call.warnings, turn=call.turn)

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from dray.process.tasks import run_together
+from dray.process.tasks import run_together, with_turns
 
 
 async def test_one_that_fails_ends_the_others_and_says_why() -> None:
@@ -43,3 +43,18 @@ async def test_cancelling_ends_all_before_it_returns() -> None:
     with pytest.raises(asyncio.CancelledError):
         await task
     assert sorted(ended) == [1, 2]
+
+
+async def test_others_have_a_turn_after_so_many() -> None:
+    seen: list[int] = []
+
+    async def other() -> None:
+        seen.append(-1)
+
+    waiting = asyncio.create_task(other())
+    async for number in with_turns(range(4), 3):
+        seen.append(number)
+        if number == 1:
+            continue
+    await waiting
+    assert seen == [0, 1, 2, -1, 3]

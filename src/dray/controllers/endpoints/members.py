@@ -15,6 +15,7 @@ from dray.controllers.context import Context
 from dray.controllers.namespace_index import BY_NAMESPACE, in_namespace
 from dray.controllers.queue_controller import QueueController
 from dray.controllers.selectors import Selectors
+from dray.process.tasks import with_turns
 from dray.reconcile.effort import beside_loop
 
 P = ParamSpec("P")
@@ -121,12 +122,10 @@ class MembersController(QueueController[ObjectName]):
 
     async def _one_by_one(self, namespace: str, names: list[str]) -> AsyncIterator[Pod]:
         """Pods as they are when it is their turn."""
-        for number, name in enumerate(names, 1):
+        async for name in with_turns(names, AT_ONCE):
             pod = self._pods.get(namespace, name)
             if pod is not None:
                 yield pod
-            if number % AT_ONCE == 0:
-                await asyncio.sleep(0)
 
 
 async def beside(service: Service, pods: list[Pod], work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:

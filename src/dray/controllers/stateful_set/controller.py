@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Container, Sequence
 from typing import ClassVar, NamedTuple
 
@@ -29,6 +28,7 @@ from dray.controllers.stateful_set.volume_claims import claims_for, is_stale, wi
 from dray.controllers.workload_controller import WorkloadController, usable_selector
 from dray.controllers.workload_pods import Texts
 from dray.process.clock import as_time
+from dray.process.tasks import with_turns
 from dray.reconcile.effort import beside_loop
 
 EACH = 10
@@ -162,10 +162,8 @@ class StatefulSetController(WorkloadController):
     async def _create_claims(self, stateful_set: StatefulSet, numbers: Sequence[int]) -> None:
         """Makes the claims of numbers that are not there, where there are to be some."""
         if stateful_set.spec.volume_claim_templates:
-            for count, number in enumerate(numbers, 1):
+            async for number in with_turns(numbers, AT_ONCE):
                 await self._create_claims_of(stateful_set, number)
-                if count % AT_ONCE == 0:
-                    await asyncio.sleep(0)
 
     async def _create_claims_of(self, stateful_set: StatefulSet, number: int) -> None:
         """Makes the claims of a number that are not there. Raises if one is still being deleted."""
@@ -192,9 +190,7 @@ class StatefulSetController(WorkloadController):
             return
         gone = await beside_loop(EACH * len(state.pods), surplus, state)
         too_many = {pod.metadata.uid for pod in gone}
-        for count, (number, pod) in enumerate(state.pods.items(), 1):
-            if count % AT_ONCE == 0:
-                await asyncio.sleep(0)
+        async for number, pod in with_turns(state.pods.items(), AT_ONCE):
             for claim in self._stored(stateful_set, number):
                 changed = with_owner(stateful_set, pod, claim, is_surplus=pod.metadata.uid in too_many)
                 if changed is not claim:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 
 from msgspec.structs import replace
 
@@ -13,7 +14,7 @@ from dray.api.registry import Kind
 from dray.custom.kinds import DEFINITIONS, is_built_in
 from dray.custom.names import CLEANUP, has_all_names, terminating, with_accepted_names
 from dray.process.clock import Clock
-from dray.process.tasks import cancel_all
+from dray.process.tasks import cancel_all, with_turns
 from dray.server.custom.defined_kinds import DefinedKinds
 from dray.server.engine import Call, Engine
 from dray.server.errors import ApiError
@@ -119,18 +120,14 @@ async def _delete_all(engine: Engine, definition: CustomResourceDefinition) -> b
     resource = f"{definition.status.accepted_names.plural}.{definition.spec.group}"
     kind = _kind_of(definition)
     records = engine.store.list(resource).records
-    for count, record in enumerate(records):
+    async for record in with_turns(records, AT_ONCE):
         if not _is_going(engine, definition):
             return False
         if record.obj.metadata.deletion_timestamp is None:
             route = Route("delete", kind, kind.versions[0], record.key.namespace, record.key.name)
             call = Call(route, SYSTEM, engine.clock(), warnings=[])
-            try:
+            with contextlib.suppress(ApiError):
                 await deletes.delete(engine, call, DeleteOptions())
-            except ApiError:
-                continue
-        if count % AT_ONCE == 0:
-            await asyncio.sleep(0)
     return not engine.store.count(resource)
 
 
