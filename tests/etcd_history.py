@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from dray.store import Conflict, Exists, Finish, Key, NotFound, StorageError, StoreError, Uncertain
 from dray.store.etcd import EtcdStore
+from patience import eventually_async
 
 T = TypeVar("T")
 
@@ -104,7 +105,7 @@ class History:
         for _ in range(2):  # what the last of them has seen the first has seen, too
             for store in self._stores:
                 await _answered(store.catch_up)
-        await asyncio.sleep(0.1)
+        await eventually_async(self._have_all_told, "watches differ, or do not tell everything")
         for task in watching:
             task.cancel()
         await asyncio.gather(*watching, return_exceptions=True)
@@ -157,6 +158,10 @@ class History:
                 self.told[number] += [(event.type.value, event.record.key, event.revision) for event in events]
 
         await asyncio.gather(*(follow(watch) for watch in watches))
+
+    def _have_all_told(self) -> bool:
+        keys = [{key for _, key, _ in told} for told in self.told]
+        return len(set(map(len, self.told))) == 1 and all(self.created.keys() <= known for known in keys)
 
     def judge(self) -> None:
         """Raises AssertionError for what cannot be."""

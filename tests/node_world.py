@@ -87,6 +87,8 @@ class NodeWorld:
         driver = ScriptedDriver(self.root, name, instance)
         await self.start_driver(driver)
         await self.until(lambda: any(one.plugin_registered for one in driver.notified))
+        # Until it is connected it is away, and what it publishes is soon removed.
+        await self.until(lambda: self.agent.drivers.is_connected(name))
         return driver
 
     async def start_driver(self, driver: ScriptedDriver) -> None:
