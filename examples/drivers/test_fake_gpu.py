@@ -37,4 +37,4 @@ def driver(cluster, directory):
         yield
     finally:
         process.terminate()
-        process.wait(20)
+        process.wait(120)

@@ -38,7 +38,7 @@ def operator(cluster):
         yield
     finally:
         process.terminate()
-        process.wait(20)
+        process.wait(120)
 
 
 def gpu_of(cluster, pod):

@@ -13,6 +13,7 @@ import pytest
 import dray.testing
 from dray.api.kinds import NODES
 from dray.api.status import ApiError
+from patience import PATIENCE
 
 POD = """
 apiVersion: v1
@@ -121,7 +122,7 @@ def test_the_sketch_of_somebody_elses_test(cluster: dray.testing.Cluster, tmp_pa
     other = {"node-1": "node-2", "node-2": "node-1"}[first]
     for number in range(8):
         cluster.fail_device(first, f"gpu-{number}")
-    cluster.wait("pod/trainer-0", "Ready", node=other, timeout=30)
+    cluster.wait("pod/trainer-0", "Ready", node=other, timeout=PATIENCE)
     cluster.delete("statefulset/trainer")
     cluster.wait("pod/trainer-0", "deleted")
 
