@@ -8,7 +8,6 @@ import itertools
 import json
 import os
 import re
-import selectors
 import shutil
 import ssl
 import subprocess
@@ -22,7 +21,7 @@ from dray.api import wire
 from dray.api.wire import MEDIA_TYPE
 from dray.server.protobuf import read as protobuf
 from dray_process import DrayProcess
-from patience import PATIENCE
+from patience import PATIENCE, eventually
 
 _numbers = itertools.count(1)
 
@@ -130,11 +129,15 @@ def _framed(response: http.client.HTTPResponse) -> Iterator[dict[str, Any]]:
 
 @contextlib.contextmanager
 def running_server(directory: Path, *options: str, program: str = "server") -> Iterator[LiveServer]:
-    """`dray server`, or `dray up`, as a process of its own on a free port, stopped at the end."""
+    """`dray server`, or `dray up`, as a process of its own on a free port, stopped at the end.
+
+    What it says goes into a file: nobody reads on, and a process whose pipe is full stands still.
+    """
     words = (program, "--dir", str(directory), "--port", "0", *options)
-    with DrayProcess(*words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+    log = directory.with_name(f"{directory.name}.log")
+    with log.open("w") as sink, DrayProcess(*words, stdout=sink, stderr=subprocess.STDOUT) as process:
         try:
-            server = LiveServer(_announced(process), directory)
+            server = LiveServer(_announced(process, log), directory)
             yield server
             server.close()
         finally:
@@ -145,21 +148,16 @@ def running_server(directory: Path, *options: str, program: str = "server") -> I
                 process.kill()
 
 
-def _announced(process: DrayProcess) -> str:
+def _announced(process: DrayProcess, log: Path) -> str:
     """The address that the server prints once it listens."""
-    assert process.stdout is not None
-    with selectors.DefaultSelector() as selector:
-        selector.register(process.stdout, selectors.EVENT_READ)
-        said = ""
-        while selector.select(PATIENCE):
-            line = process.stdout.readline()
-            said += line
-            found = re.search(r"https://\S+", line)
-            if found:
-                return found[0]
-            if not line:
-                break
-    raise AssertionError(f"the server did not start: {said}")
+
+    def look() -> re.Match[str] | None:
+        ended = process.poll() is not None
+        found = re.search(r"https://\S+(?=\s)", log.read_text())
+        assert found is not None or not ended, f"the server did not start: {log.read_text()}"
+        return found
+
+    return eventually(look, "the server to listen")[0]
 
 
 class Kubectl:
