@@ -343,6 +343,8 @@ async def test_what_was_written_of_containers_stays_so_when_the_agent_is_started
         assert after.status.init_container_statuses == before.status.init_container_statuses
         was, now = before.status.container_statuses, after.status.container_statuses
         assert now[1] == was[1]
+        assert was[2].last_state.terminated is not None
+        assert was[2].last_state.terminated.exit_code == 4
         assert now[2].last_state == was[2].last_state
         for old, new in ((was[0], now[0]), (was[2], now[2])):
             assert old.state.running is not None

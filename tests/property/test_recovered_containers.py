@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -59,6 +60,12 @@ def lives(draw: st.DrawFn, name: str) -> tuple[View, Running | None]:
     return view, found
 
 
+def pod_of(*containers: str, policy: str = "Always", init: str = "") -> Pod:
+    listed = [builders.container(name) for name in containers]
+    first = [builders.container(init)] if init else []
+    return builders.typed(builders.pod(restartPolicy=policy, initContainers=first, containers=listed), Pod)
+
+
 def recovered(pod: Pod, runs: dict[str, Running]) -> PodContainers:
     """As an agent finds a pod that another one has started."""
     clock = VirtualClock(NOW + 50)
@@ -73,14 +80,7 @@ def test_the_status_of_a_pod_outlives_the_agent(
     init: tuple[View, Running | None], a: tuple[View, Running | None], b: tuple[View, Running | None], policy: str
 ) -> None:
     lived = {"init": init, "a": a, "b": b}
-    pod = builders.typed(
-        builders.pod(
-            restartPolicy=policy,
-            initContainers=[builders.container("init")],
-            containers=[builders.container("a"), builders.container("b")],
-        ),
-        Pod,
-    )
+    pod = pod_of("a", "b", policy=policy, init="init")
     views = {name: view for name, (view, _) in lived.items()}
     written = replace(pod, status=pod_status.status(pod, views, ADDRESS, NOW, {}))
     found = recovered(written, {name: run for name, (_, run) in lived.items() if run is not None})
@@ -88,3 +88,27 @@ def test_the_status_of_a_pod_outlives_the_agent(
     forgotten = recovered(written, {})
     again = replace(pod, status=pod_status.status(written, forgotten.views(), ADDRESS, NOW + 50, {}))
     assert pod_status.status(again, recovered(again, {}).views(), ADDRESS, NOW + 99, {}) == again.status
+
+
+FIRST = Ended(1, NOW - 60, NOW - 50, "process://a/0")
+
+
+@pytest.mark.parametrize("written", [View(), View(identity=FIRST.identity, ended=FIRST)], ids=["nothing", "the first"])
+@pytest.mark.parametrize("code", [None, 3])
+def test_a_run_of_which_nothing_was_written_yet_is_found(written: View, code: int | None) -> None:
+    pod = pod_of("a")
+    pod = replace(pod, status=pod_status.status(pod, {"a": written}, ADDRESS, NOW, {}))
+    run = Running("process://a/1", 1, NOW - 10)
+    run.exit = Exit(code, NOW - 5) if code is not None else None
+    view = recovered(pod, {"a": run}).views()["a"]
+    assert (view.restarts, view.identity, view.before) == (1, "process://a/1", written.ended)
+    assert view.running is (code is None)
+    assert view.ended == (Ended(3, NOW - 10, NOW - 5, "process://a/1") if code is not None else None)
+
+
+def test_a_container_that_was_given_up_and_lives_is_not_started_again() -> None:
+    """Its files could not be read for a while: it was written that nobody knows how it ended."""
+    pod = pod_of("a")
+    lost = View(identity=FIRST.identity, ended=replace(FIRST, code=None))
+    pod = replace(pod, status=pod_status.status(pod, {"a": lost}, ADDRESS, NOW, {}))
+    assert recovered(pod, {"a": Running(FIRST.identity, 0, FIRST.started_at)}).views()["a"].running

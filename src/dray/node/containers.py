@@ -51,7 +51,7 @@ class _Slot:
     def started(self, running: Running) -> None:
         """A start went well."""
         self.restarts = running.attempt
-        self.before, self.ended, self.running = self.ended or self.before, None, running
+        self.before, self.ended, self.running = self.ended, None, running
         self.start_failures, self.reason, self.message = 0, "", ""
 
     def failed(self, error: StartFailed, now: float) -> None:
