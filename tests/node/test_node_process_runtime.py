@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from dray.api.generated.core import Pod
 from dray.cdi import ContainerEdits, DeviceNode, Hook, Mount
@@ -506,3 +507,11 @@ async def test_programs_are_looked_for_beside_the_loop(monkeypatch: pytest.Monke
         await world.phase("p", "Succeeded")
     assert threads
     assert threading.main_thread() not in threads
+
+
+async def test_a_deadline_that_a_pod_gets_while_it_runs_is_kept() -> None:
+    async with process_world() as world:
+        await world.pod("p", containers=shell(SLEEP))
+        running = await world.phase("p", "Running")
+        await world.admin.update(replace(running, spec=replace(running.spec, active_deadline_seconds=1)))
+        assert (await world.phase("p", "Failed")).status.reason == "DeadlineExceeded"

@@ -309,11 +309,7 @@ class PodWorker:
 
     def _is_own_write(self, old: Pod, new: Pod) -> bool:
         """Whether a change is only what this worker has written: that must not cut a pause short."""
-        ending = old.metadata.deletion_timestamp, old.metadata.deletion_grace_period_seconds
-        return new.status == self._sent and ending == (
-            new.metadata.deletion_timestamp,
-            new.metadata.deletion_grace_period_seconds,
-        )
+        return new.status == self._sent and _wanted(old) == _wanted(new)
 
     async def _reread(self) -> float | None:
         """Somebody else has written the pod: goes on from what they wrote."""
@@ -354,6 +350,12 @@ class PodWorker:
 
 async def _timer(clock: Clock, seconds: float) -> None:
     await clock.sleep(seconds)
+
+
+def _wanted(pod: Pod) -> tuple[object, ...]:
+    """What others decide about a pod."""
+    meta = pod.metadata
+    return meta.deletion_timestamp, meta.deletion_grace_period_seconds, pod.spec
 
 
 def _version(pod: Pod) -> str:
