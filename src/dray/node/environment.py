@@ -54,6 +54,11 @@ class Room:
             raise StartFailed(CONFIG_ERROR, f"command and args, or env and envFrom, come to more than {MOST} letters")
 
 
+def host_name(pod: Pod) -> str:
+    """What a pod is called on the inside."""
+    return pod.spec.hostname_override or pod.spec.hostname or pod.metadata.name
+
+
 class Environments:
     """Resolves the environment of containers. ConfigMaps and Secrets are read when they are needed, each one once."""
 
@@ -63,7 +68,7 @@ class Environments:
     async def of(self, pod: Pod, container: Container) -> dict[str, str]:
         """All variables. Raises StartFailed for what cannot be resolved, ApiError or OSError without the server."""
         room, sources = Room(), _Sources(self._client, pod.metadata.namespace, container)
-        values = {"PATH": os.environ.get("PATH", os.defpath), "HOSTNAME": pod.spec.hostname or pod.metadata.name}
+        values = {"PATH": os.environ.get("PATH", os.defpath), "HOSTNAME": host_name(pod)}
         for source in container.env_from:
             reference = source.config_map_ref or source.secret_ref
             if reference is None:

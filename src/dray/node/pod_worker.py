@@ -83,6 +83,7 @@ class PodWorker:
         self._end: End | None = None
         self._kill_at: float | None = None
         self._over = False
+        self._said = ""
         self._removed = False
         self._failures = 0
         self.done = False
@@ -197,9 +198,18 @@ class PodWorker:
         if plan.outcome:
             self._end = End(plan.outcome)
             return await self._finish()
+        await self._tell_of_debuggers(pod)
         await self._write(pod, self._status(pod))
         self._failures = 0
         return _earlier(plan.again_in, self._overdue(self._last or pod))
+
+    async def _tell_of_debuggers(self, pod: Pod) -> None:
+        """Whoever adds an ephemeral container waits for it: it is said that there will be none."""
+        is_process = self._services.runtime.name == "process"
+        said = unsupported.debuggers(pod) if pod.spec.ephemeral_containers and is_process else ""
+        if said and said != self._said:
+            await self._services.recorder.warning(pod, "NotApplied", said)
+        self._said = said
 
     async def _start(self, pod: Pod, name: str) -> None:
         container = _container(pod, name)

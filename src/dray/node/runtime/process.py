@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from dray.api.generated.core import Pod
 from dray.cdi import Cache, CdiError, ContainerEdits, Hook
-from dray.node.environment import Room
+from dray.node.environment import Room, host_name
 from dray.node.runtime import edits as cdi_edits
 from dray.node.runtime import launch, terminals
 from dray.node.runtime.attempt import Attempt, Attempts, boot_id
@@ -271,7 +271,7 @@ def _launch(order: Order, applied: Applied, rights: Rights, machine: Machine) ->
         environment=applied.environment,
         rights=replace(rights, groups=tuple(dict.fromkeys((*rights.groups, *applied.groups)))),
         directory=container.working_dir or "/",
-        host_name=order.pod.spec.hostname or meta.name,
+        host_name=host_name(order.pod),
         binds=applied.binds,
         memory_score=memory_score(order.pod.spec, container, machine.memory),
         control_group=group_of(meta.uid, container.name),
