@@ -35,6 +35,10 @@ URL.createObjectURL = kept;
 return Promise.all(texts);
 """
 """Presses CSV and JSON, and tells what would be saved."""
+SHARED = """
+const rows = arguments[0];
+return import(new URL("tables.js", location.href)).then((tables) => tables.share(rows, 10).map((row) => row.name));
+"""
 
 
 def _picture(page: Page, name: str, height: int = 560) -> None:
@@ -309,6 +313,13 @@ def _is_gone(here: Cluster, name: str) -> bool:
     return not any(pod["metadata"]["name"] == name for pod in here.list("pods", "ml"))
 
 
+def _sees_a_share_of_each_namespace(page: Page) -> None:
+    """Who has thousands of rows hides nobody who has few (issue 14)."""
+    names = [*(f"crowd/p-{number:04}" for number in range(1000)), "ml/a", "ml/b", "zoo/c"]
+    shown = page.script(SHARED, [{"name": name} for name in names])
+    assert shown == [*names[:7], "ml/a", "ml/b", "zoo/c"]
+
+
 def _asks_why_a_pod_waits(here: Cluster, page: Page) -> None:
     for number in (4, 5, 6, 7):
         here.apply(_workload(f"big-{number}", 6))
@@ -316,6 +327,7 @@ def _asks_why_a_pod_waits(here: Cluster, page: Page) -> None:
     page.sees("Pending pods", "cannot allocate all claims")
     waits = eventually(lambda: _waiting_pod(here))
     eventually(lambda: waits in page.text())
+    _sees_a_share_of_each_namespace(page)
     page.press(f"ml/{waits}")
     page.sees("is pending", "6 devices", "What would help", "It would fit on", "closest")
     assert page.script("return document.querySelectorAll('.cell.check-inUse').length") > 0

@@ -6,7 +6,7 @@ from typing import Final
 
 from dray.api.cluster import ManagedCluster
 from dray.api.cluster.cluster_set import CLUSTER_SET_LABEL
-from dray.api.cluster.managed_cluster import AUTOMATIC_TAINTS
+from dray.api.cluster.managed_cluster import AUTOMATIC_TAINTS, claimed_counts
 from dray.api.taints import taint_text
 from dray.api.well_known import FREE_DEVICES, TOTAL_DEVICES
 from dray.prose.wording import names
@@ -32,7 +32,6 @@ def row(cluster: ManagedCluster, placements: int) -> tuple[str, ...]:
 
 def _free(cluster: ManagedCluster) -> str:
     """`gpu.example.com 12/16` for every class, but for many."""
-    claims = {claim.name: claim.value for claim in cluster.status.cluster_claims}
-    classes = [name.removeprefix(FREE_DEVICES) for name in claims if name.startswith(FREE_DEVICES)]
-    shown = [f"{name} {claims[FREE_DEVICES + name]}/{claims.get(TOTAL_DEVICES + name, '?')}" for name in classes]
+    total = claimed_counts(cluster, TOTAL_DEVICES)
+    shown = [f"{name} {free}/{total.get(name, '?')}" for name, free in claimed_counts(cluster, FREE_DEVICES).items()]
     return names(shown, CLASSES_NAMED) or NOTHING

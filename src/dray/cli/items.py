@@ -280,22 +280,16 @@ def clusters(view: FleetView) -> Iterator[ClusterItem]:
 
 def _cluster(cluster: ManagedCluster, placements: int) -> ClusterItem:
     from dray.api.cluster.cluster_set import CLUSTER_SET_LABEL
+    from dray.api.cluster.managed_cluster import claimed_counts
     from dray.api.well_known import FREE_DEVICES, TOTAL_DEVICES
     from dray.views.hub import cluster_state
 
-    claimed = [(one.name, one.value) for one in cluster.status.cluster_claims]
     return ClusterItem(
         name=cluster.metadata.name,
         state=cluster_state(cluster),
         cluster_set=cluster.metadata.labels.get(CLUSTER_SET_LABEL),
-        free_devices=dict(_counts(claimed, FREE_DEVICES)),
-        total_devices=dict(_counts(claimed, TOTAL_DEVICES)),
+        free_devices=claimed_counts(cluster, FREE_DEVICES),
+        total_devices=claimed_counts(cluster, TOTAL_DEVICES),
         taints=tuple(taint_text(one) for one in cluster.spec.taints),
         placements=placements,
     )
-
-
-def _counts(claimed: Iterable[tuple[str, str]], prefix: str) -> Iterator[tuple[str, int]]:
-    for name, value in claimed:
-        if name.startswith(prefix) and value.isdecimal():
-            yield name.removeprefix(prefix), int(value)

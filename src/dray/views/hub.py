@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Final
 
 from dray.api.cluster import ManagedCluster, Placement, PlacementDecision
 from dray.api.cluster.cluster_set import CLUSTER_SET_LABEL
-from dray.api.cluster.managed_cluster import CONDITION_AVAILABLE
+from dray.api.cluster.managed_cluster import CONDITION_AVAILABLE, claimed_counts
 from dray.api.cluster.placement_decision import PLACEMENT_LABEL
 from dray.api.conditions import find_condition
 from dray.api.references import full_name
@@ -17,8 +17,13 @@ from dray.api.taints import taint_text
 from dray.api.well_known import FREE_DEVICES, TOTAL_DEVICES
 from dray.placement import Fleet, FleetObject, place
 from dray.views.device import Document
+from dray.views.shares import share_out
 
 MOST_REASONS: Final = 200
+MOST_TAINTS: Final = 100
+MOST_PLACEMENTS: Final = 200
+MOST_JUDGED: Final = 40_000
+"""Clusters that are judged, for all placements together: each time a few microseconds, and a line."""
 
 
 class ClusterRow(Document, frozen=True, kw_only=True):
@@ -58,6 +63,7 @@ class Hub(Document, frozen=True, kw_only=True):
 
     clusters: tuple[ClusterRow, ...] = ()
     placements: tuple[PlacementRow, ...] = ()
+    more_placements: int = 0
 
 
 def hub(objects: Iterable[FleetObject], now: datetime) -> Hub:
@@ -67,9 +73,12 @@ def hub(objects: Iterable[FleetObject], now: datetime) -> Hub:
     clusters = sorted((one for one in them if isinstance(one, ManagedCluster)), key=lambda one: one.metadata.name)
     fleet = Fleet(them)
     placements = sorted((one for one in them if isinstance(one, Placement)), key=full_name)
+    most = min(MOST_PLACEMENTS, max(1, MOST_JUDGED // max(1, len(clusters))))
+    shown = share_out(placements, most, lambda one: one.metadata.namespace)
     return Hub(
         clusters=tuple(_cluster(one, selected[one.metadata.name]) for one in clusters),
-        placements=tuple(_placement(fleet, one, now) for one in placements),
+        placements=tuple(_placement(fleet, one, now) for one in shown),
+        more_placements=len(placements) - len(shown),
     )
 
 
@@ -105,23 +114,15 @@ def _placement(fleet: Fleet, placement: Placement, now: datetime) -> PlacementRo
 
 
 def _cluster(cluster: ManagedCluster, placements: int) -> ClusterRow:
-    claims = {claim.name: claim.value for claim in cluster.status.cluster_claims}
+    free, total = (claimed_counts(cluster, prefix) for prefix in (FREE_DEVICES, TOTAL_DEVICES))
     return ClusterRow(
         name=cluster.metadata.name,
         state=cluster_state(cluster),
         cluster_set=cluster.metadata.labels.get(CLUSTER_SET_LABEL, ""),
-        devices=dict(_devices(claims)),
-        taints=tuple(taint_text(one) for one in cluster.spec.taints),
+        devices={name: (count, total[name]) for name, count in free.items() if name in total},
+        taints=tuple(taint_text(one) for one in cluster.spec.taints[:MOST_TAINTS]),
         placements=placements,
     )
-
-
-def _devices(claims: dict[str, str]) -> Iterator[tuple[str, tuple[int, int]]]:
-    for name, value in claims.items():
-        class_name = name.removeprefix(FREE_DEVICES)
-        of = claims.get(TOTAL_DEVICES + class_name, "")
-        if name.startswith(FREE_DEVICES) and value.isdecimal() and of.isdecimal():
-            yield class_name, (int(value), int(of))
 
 
 def cluster_state(cluster: ManagedCluster) -> str:

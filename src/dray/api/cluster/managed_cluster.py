@@ -36,6 +36,9 @@ VALUE_LENGTH = 1024
 CLAIM_NAME_LENGTH = 253
 CLAIM_VALUE_LENGTH = 1024
 DEFAULT_LEASE_DURATION_SECONDS = 60
+MOST_CLASSES = 100
+"""Device classes of a cluster that are told: its agent may claim thousands."""
+_MOST_DIGITS = 9
 
 
 class Taint(Struct):
@@ -114,3 +117,13 @@ class ManagedCluster(Object):
 def is_accepted(cluster: ManagedCluster) -> bool:
     """Whether the hub has accepted the cluster and made room for its agent."""
     return is_true(cluster.status.conditions, CONDITION_HUB_ACCEPTED)
+
+
+def claimed_counts(cluster: ManagedCluster, prefix: str) -> dict[str, int]:
+    """By device class, what a cluster claims to have of it; what is no such number is left out."""
+    counts: dict[str, int] = {}
+    for claim in cluster.status.cluster_claims:
+        is_number = claim.value.isascii() and claim.value.isdecimal() and len(claim.value) <= _MOST_DIGITS
+        if claim.name.startswith(prefix) and is_number and len(counts) < MOST_CLASSES:
+            counts[claim.name.removeprefix(prefix)] = int(claim.value)
+    return counts

@@ -1,7 +1,7 @@
 // A hub: its clusters, and why placements have the clusters that they have.
 
 import { watch } from "./api.js";
-import { fill, h, problemLine } from "./dom.js";
+import { count, fill, h, problemLine } from "./dom.js";
 import { table } from "./tables.js";
 
 /** @param {HTMLElement} main */
@@ -53,6 +53,7 @@ function page(view) {
         }),
       ),
     ),
+    hub.morePlacements > 0 && h("p", { class: "quiet" }, `and ${count(hub.morePlacements, "more placement")}: dray explain placement/NAME tells of each.`),
   ];
 }
 

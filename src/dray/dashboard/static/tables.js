@@ -1,4 +1,4 @@
-// Tables: sorted by a click on a heading, cut where they get long, downloaded as CSV and JSON.
+// Tables: sorted by a click on a heading, cut where they get long (namespaces share the room), downloaded as CSV and JSON.
 
 import { count, h } from "./dom.js";
 
@@ -65,7 +65,7 @@ export function table({ name, caption, columns, rows, empty = "None.", tools = [
     }
     heads.forEach((head, index) => columns[index].title && head.setAttribute("aria-sort", by?.index !== index ? "none" : by.down ? "descending" : "ascending"));
     body.replaceChildren(
-      ...ordered.slice(0, SHOWN).map((row) =>
+      ...share(ordered, SHOWN).map((row) =>
         h(
           "tr",
           {},
@@ -77,6 +77,26 @@ export function table({ name, caption, columns, rows, empty = "None.", tools = [
     );
     more.textContent = rows.length > SHOWN ? `${count(rows.length - SHOWN, "more row")}: download to see them all.` : "";
   }
+}
+
+/**
+ * The first rows of each namespace, in their order: who has many hides nobody who has few.
+ * @param {any[]} rows
+ * @param {number} most
+ * @returns {any[]}
+ */
+export function share(rows, most) {
+  if (rows.length <= most) return rows;
+  /** @type {Map<string, number>} */
+  const seen = new Map();
+  const ranks = rows.map((row) => {
+    const namespace = String(row.name ?? row.subject ?? "").split("/")[0];
+    const rank = seen.get(namespace) ?? 0;
+    seen.set(namespace, rank + 1);
+    return rank;
+  });
+  const chosen = [...rows.keys()].sort((one, other) => ranks[one] - ranks[other] || one - other).slice(0, most);
+  return chosen.sort((one, other) => one - other).map((index) => rows[index]);
 }
 
 /**
