@@ -41,10 +41,12 @@ class OddState(NamedTuple):
 
 def draw_odd_state(number: int) -> OddState:
     """The state of a number."""
-    return _Drawing(number).draw()
+    return Drawing(number).draw()
 
 
-class _Drawing:
+class Drawing:
+    """What is drawn one after the other."""
+
     def __init__(self, number: int) -> None:
         self.number = number
         self.chance = Random(number)

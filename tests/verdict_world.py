@@ -13,6 +13,7 @@ from typing import Any
 
 from dray.api.generated.core import Node, Pod
 from dray.api.kinds import (
+    BUDGETS,
     CLAIMS,
     CLASSES,
     NAMESPACES,
@@ -29,6 +30,7 @@ from dray.api.kinds import (
 )
 from dray.api.nodes import is_ready
 from dray.api.references import ObjectRef
+from dray.api.registry import Kind
 from dray.api.resource import ResourceClaim
 from dray.api.status import ApiError
 from dray.process import virtual_loop
@@ -41,10 +43,12 @@ from dray.what_if.elsewhere import move_elsewhere
 from dray.what_if.evictions import Eviction
 from dray.what_if.pending_changes import Chance, assess_pending
 from local_server import LocalServer, local_server, typed
-from odd_states import Change, draw_odd_state
+from odd_states import Change, OddState, draw_odd_state
+from rare_states import draw_rare_state
 from verdict_states import Newcomer, draw_state
 
 DUMPED = (
+    NAMESPACES,
     NODES,
     CLASSES,
     SLICES,
@@ -55,6 +59,7 @@ DUMPED = (
     VOLUMES,
     VOLUME_CLAIMS,
     POD_GROUPS,
+    BUDGETS,
     CLAIMS,
     PODS,
 )
@@ -95,6 +100,46 @@ class World:
                 await self.admin.patch(kind, namespace, name, change.patch)
             else:
                 await self.put(manifest)
+
+    async def help_along(self) -> None:
+        """What others than the scheduler do for pods that have a node soon: volumes get bound, devices made ready."""
+        volumes = {one.spec.claim_ref.uid: one for one in await self._all(VOLUMES) if one.spec.claim_ref is not None}
+        for claim in await self._all(VOLUME_CLAIMS):
+            volume = volumes.get(claim.metadata.uid)
+            if volume is not None and claim.status.phase != "Bound":
+                meta = {"annotations": {"pv.kubernetes.io/bind-completed": "yes"}}
+                where = (claim.metadata.namespace, claim.metadata.name)
+                bound = {"metadata": meta, "spec": {"volumeName": volume.metadata.name}}
+                await self.admin.patch(VOLUME_CLAIMS, *where, bound)
+                await self.admin.patch(VOLUME_CLAIMS, *where, {"status": {"phase": "Bound"}}, subresource="status")
+        for claim in await self._all(CLAIMS):
+            allocation = claim.status.allocation
+            waited_for = [one for one in allocation.devices.results if one.binding_conditions] if allocation else []
+            if waited_for and not claim.status.devices:
+                said = [
+                    {
+                        "driver": one.driver,
+                        "pool": one.pool,
+                        "device": one.device,
+                        **({"shareID": one.share_id} if one.share_id else {}),
+                        "conditions": [
+                            {
+                                "type": kind,
+                                "status": "True",
+                                "reason": "Made",
+                                "message": "",
+                                "lastTransitionTime": MOMENT,
+                            }
+                            for kind in one.binding_conditions
+                        ],
+                    }
+                    for one in waited_for
+                ]
+                place = (claim.metadata.namespace, claim.metadata.name)
+                await self.admin.patch(CLAIMS, *place, {"status": {"devices": said}}, subresource="status")
+
+    async def _all(self, kind: Kind) -> list[Any]:
+        return list((await self.admin.list(kind)).items)
 
     async def dump(self) -> Snapshot:
         """What is stored, as the commands read it."""
@@ -151,11 +196,15 @@ async def _live(number: int) -> list[str]:
 
 def find_odd_differences(number: int) -> list[str]:
     """What somebody said of a pod of an odd state that was not so, while the state changed."""
-    return _found(_live_oddly(number), f"odd state {number}")
+    return _found(_live_oddly(draw_odd_state(number), f"odd state {number}"), f"odd state {number}")
 
 
-async def _live_oddly(number: int) -> list[str]:
-    state = draw_odd_state(number)
+def find_rare_differences(number: int) -> list[str]:
+    """The same of a rare state."""
+    return _found(_live_oddly(draw_rare_state(number), f"rare state {number}"), f"rare state {number}")
+
+
+async def _live_oddly(state: OddState, where: str) -> list[str]:
     found: list[str] = []
     async with running() as world:
         await world.admin.patch(NAMESPACES, "", "default", ADMINS_HERE)
@@ -166,10 +215,12 @@ async def _live_oddly(number: int) -> list[str]:
             if isinstance(step, Change):
                 await world.change(step)
                 await asyncio.sleep(CHANGE_SECONDS)
-                found += [f"odd state {number}, step {place}: {why}" for why in _waiting(await world.dump())]
+                await world.help_along()
+                await asyncio.sleep(SETTLE_SECONDS)
+                found += [f"{where}, step {place}: {why}" for why in _waiting(await world.dump())]
                 continue
             name = step.pod["metadata"]["name"]
-            found += [f"odd state {number}, {name}: {why}" async for why in _try(world, step)]
+            found += [f"{where}, {name}: {why}" async for why in _try(world, step)]
     return found
 
 
@@ -197,6 +248,8 @@ async def _try(world: World, newcomer: Newcomer) -> AsyncIterator[str]:
     told = explain_pod(before, f"default/{name}")
     await asyncio.sleep(SETTLE_SECONDS)  # the scheduler has heard of all that is there
     await world.put(newcomer.pod)
+    await asyncio.sleep(SETTLE_SECONDS)
+    await world.help_along()
     await asyncio.sleep(SETTLE_SECONDS)
     live = await world.pod(name)
     after = await world.dump()

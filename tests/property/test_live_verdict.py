@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from verdict_world import find_differences, find_odd_differences
+from verdict_world import find_differences, find_odd_differences, find_rare_differences
 
 STATES = range(100)
 
@@ -17,6 +17,12 @@ def test_what_is_said_of_a_pod_is_what_becomes_of_it(first: int) -> None:
 @pytest.mark.parametrize("first", range(STATES.start, STATES.stop, 25))
 def test_so_it_is_in_odd_states_that_change(first: int) -> None:
     assert [why for number in range(first, first + 25) for why in find_odd_differences(number)] == []
+
+
+@pytest.mark.parametrize("first", range(STATES.start, STATES.stop, 25))
+def test_so_it_is_in_rare_states(first: int) -> None:
+    """18: a pod of a group said who would go for it alone, and nobody went, for the group fits nowhere."""
+    assert [why for number in range(first, first + 25) for why in find_rare_differences(number)] == []
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,9 @@
 
     python -m soak.verdicts --states 10000 --record .soak/verdicts.jsonl [--seconds 600]
 
-A number is a state, and an odd one (`odd_states`). A line of the record is a batch of them. Batches that are there are
-not tried again, unless the sources are another commit's. In the end it prints how many states there were and what was
-told differently (exit code 1).
+A number is a state, an odd one (`odd_states`) and a rare one (`rare_states`). A line of the record is a batch of them.
+Batches that are there are not tried again, unless the sources are another commit's. In the end it prints how many
+states there were and what was told differently (exit code 1).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from soak.days import commit, read
-from verdict_world import find_differences, find_odd_differences
+from verdict_world import find_differences, find_odd_differences, find_rare_differences
 
 BATCH = 50
 
@@ -42,7 +42,7 @@ def main(arguments: list[str] | None = None) -> int:
             if time.monotonic() > deadline:
                 break
             last = min(first + BATCH, given.states)
-            looks = (find_differences, find_odd_differences)
+            looks = (find_differences, find_odd_differences, find_rare_differences)
             differences = [why for number in range(first, last) for look in looks for why in look(number)]
             batches.append({"commit": version, "first": first, "states": last - first, "differences": differences})
             print(json.dumps(batches[-1]), file=file, flush=True)

@@ -23,6 +23,7 @@ from dray.scheduling.company import name_company
 from dray.scheduling.decide import Chosen, find_places
 from dray.scheduling.extended_claim import name_resources
 from dray.scheduling.extended_devices import look_for_devices
+from dray.scheduling.gang_preemption import find_gang_victims
 from dray.scheduling.gangs import Together, decide_group, finish
 from dray.scheduling.likeness import find_likeness
 from dray.scheduling.pod_info import PodInfo, identified, read_pod
@@ -203,10 +204,16 @@ class Rehearsal:
     def find_victims(self, pod: PodInfo, refused: Refused) -> Refused:
         """The refusal, with who would have to go for the pod, or why that does not help.
 
-        As the scheduler does, it looks for them once claims in the way that nobody uses are free.
+        As the scheduler does, it looks for them once claims in the way that nobody uses are free, and for the pods of
+        a group at once.
         """
+        if pod.group is not None:
+            waiting = [one for one in self.pending if one.group == pod.group]
+            found = finish(find_gang_victims(self.cluster, pod.group, waiting, self._options, refused))
+            assert isinstance(found, Refused), "who goes for a group is told with why it waits"
+            return found
         mark = self.mark
-        again = self.find_places(pod) if pod.group is None and pod.claims else refused
+        again = self.find_places(pod) if pod.claims else refused
         found = find_victims(self.cluster, pod, self._options, again if isinstance(again, Refused) else refused)
         self.go_back(mark)
         return found

@@ -6,7 +6,7 @@ from dray.allocator.results import DOES_NOT_FIT, SEARCHING, STILL_JUDGING, TIMED
 from dray.api.resource.claim import RESERVED_FOR
 from dray.scheduling import reasons
 from dray.scheduling.reasons import NodeReason, PodReason
-from dray.scheduling.refusal import GroupShort, Ineligible, NodesRefuse, Preempts, Refused
+from dray.scheduling.refusal import GroupPreempts, GroupShort, Ineligible, NodesRefuse, Preempts, Refused
 
 
 def tell(refused: Refused) -> str:
@@ -30,9 +30,11 @@ def tell_group(short: GroupShort) -> str:
     return f"PodGroup {short.group} needs nodes for {short.needed} pods at once, and {have}{where}; the next does not"
 
 
-def tell_preemption(preempts: Preempts) -> str:
+def tell_preemption(preempts: Preempts | GroupPreempts) -> str:
     """`Preempting ns/low (priority 0) on node a would help.`"""
     victims = [f"{one.name} (priority {one.pod.spec.priority or 0})" for one in preempts.victims]
+    if isinstance(preempts, GroupPreempts):
+        return f"Preempting {', '.join(victims)} would help the group."
     budgets = f", against {preempts.violations} disruption budget(s)" if preempts.violations else ""
     return f"Preempting {', '.join(victims)} on node {preempts.node} would help{budgets}."
 

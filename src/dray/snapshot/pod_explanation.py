@@ -21,7 +21,7 @@ from dray.scheduling.decide import Chosen
 from dray.scheduling.judgeable import cannot_judge
 from dray.scheduling.pod_info import PodInfo
 from dray.scheduling.reasons import NodeReason
-from dray.scheduling.refusal import Ineligible, NodesRefuse, Preempts, Refused
+from dray.scheduling.refusal import GroupPreempts, Ineligible, NodesRefuse, Preempts, Refused
 from dray.scheduling.rehearsal import Rehearsal
 from dray.scheduling.text import tell, tell_pod, tell_preemption
 from dray.scheduling.volumes import SELECTED_NODE, PodVolumes, Volumes
@@ -59,8 +59,8 @@ class PodExplanation(msgspec.Struct, frozen=True):
     """The claims that have nothing yet, on the nodes that suit the pod."""
     notes: tuple[str, ...] = ()
     """What else is in the way, a sentence each."""
-    preemption: Preempts | None = None
-    """Pods of lower priority that would have to go for it, if that would help."""
+    preemption: Preempts | GroupPreempts | None = None
+    """Pods of lower priority that would have to go for it, or for its group, if that would help."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -69,8 +69,14 @@ class PodExplanation(msgspec.Struct, frozen=True):
         plain["notes"] = list(self.notes)
         if self.preemption is not None:
             victims = [str(victim.name) for victim in self.preemption.victims]
-            plain["preemption"] = {"node": self.preemption.node, "victims": victims}
+            plain["preemption"] = {"node": self._room_is_on(self.preemption), "victims": victims}
         return plain if self.claims is None else {**plain, "claims": self.claims.to_dict()}
+
+    def _room_is_on(self, preempts: Preempts | GroupPreempts) -> str:
+        """The node that the pod gets then; of a group it may be one of those that get none."""
+        if isinstance(preempts, Preempts):
+            return preempts.node
+        return next((node for pod, node in preempts.places if str(pod.name) == self.pod), "")
 
     def text(self, *, now: datetime | None = None, width: int | None = None) -> str:
         """For people, in lines of at most `width`."""
@@ -211,7 +217,7 @@ def _explain_refusal(rehearsal: Rehearsal, pod: PodInfo, refused: Refused, nodes
         message=tell(refused),
         unsuitable=unsuitable,
         claims=claims,
-        preemption=refused.preemption if isinstance(refused.preemption, Preempts) else None,
+        preemption=refused.preemption if isinstance(refused.preemption, Preempts | GroupPreempts) else None,
         notes=(
             *_leaving_for(rehearsal, pod, refused),
             *_claims_in_the_way(rehearsal, pod, refused, unsuitable, nodes),

@@ -15,7 +15,7 @@ from dray.allocator.reasons import Report
 from dray.api.references import full_name
 from dray.scheduling.judgeable import cannot_judge
 from dray.scheduling.pod_info import PodInfo
-from dray.scheduling.refusal import Preempts, Refused
+from dray.scheduling.refusal import GroupPreempts, Preempts, Refused
 from dray.scheduling.rehearsal import Rehearsal
 from dray.scheduling.text import tell, tell_pod
 from dray.snapshot.pending_pods import pending_pods
@@ -111,7 +111,7 @@ def with_victims(after: Snapshot, changes: tuple[PendingChange, ...]) -> tuple[P
         for pod in rehearsal.pending:
             answer = rehearsal.decide(pod) if str(pod.name) in lacking else None
             preemption = rehearsal.find_victims(pod, answer).preemption if isinstance(answer, Refused) else None
-            if isinstance(preemption, Preempts):
+            if isinstance(preemption, Preempts | GroupPreempts):
                 victims[str(pod.name)] = tuple(str(one.name) for one in preemption.victims)
     return tuple(replace(change, victims=victims.get(change.pod, ())) for change in changes)
 

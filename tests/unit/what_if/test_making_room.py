@@ -1,4 +1,4 @@
-"""Pods that have to leave, and new ones of workloads, may have the priority to make others go: these are told, too."""
+"""Pods that have to leave, wait or come may have the priority to make others go: these are told, too."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import builders
 import dray
 from dray.api.generated.core import Node, Taint
 from dray.snapshot import Snapshot
+from dray.snapshot.pod_explanation import explain_pod
+from dray.what_if.difference import compare
 from dray.what_if.making_room import MAX_PREEMPTING
 from dray.what_if.taint_preview import preview_nodes
 from dray.what_if.taint_preview_text import tell
@@ -115,3 +117,43 @@ def test_old_pods_without_a_node_leave_their_place_in_a_quota() -> None:
     made["spec"]["template"]["metadata"]["labels"]["version"] = "2"
     (change,) = apply(base, made).workloads
     assert (change.fitting, change.tried, change.why_not) == (2, 2, "")
+
+
+def gang(large: str) -> Snapshot:
+    """Two nodes on each of which somebody less important runs, and a group of two that wants one CPU, and so many."""
+    group = builders.manifest(
+        "scheduling.k8s.io/v1beta1",
+        "PodGroup",
+        "train",
+        "ml",
+        spec={"schedulingPolicy": {"gang": {"minCount": 2}}, "priority": 5},
+    )
+    low = [runs(f"low-{number}", f"node-{number}", 0, "1") for number in (1, 2)]
+    member: Manifest = {"schedulingGroup": {"podGroupName": "train"}, "priority": 5}
+    pods = [
+        builders.pod(name, namespace="ml", cpu=cpu, meta={"uid": f"uid-{name}"}, status={"phase": "Pending"}, **member)
+        for name, cpu in (("small", "1"), ("large", large))
+    ]
+    return dray.load(small("node-1"), small("node-2"), group, *low, *pods)
+
+
+def test_who_goes_for_a_group_goes_for_all_of_it_or_not_at_all() -> None:
+    """A pod of a group alone would have a place if somebody went; nobody goes while the group has none."""
+    told = explain_pod(gang("1"), "ml/small")
+    assert "Preempting ml/low-1 (priority 0), ml/low-2 (priority 0) would help the group." in told.text()
+    assert told.to_dict()["preemption"]["victims"] == ["ml/low-1", "ml/low-2"]
+    told = explain_pod(gang("2"), "ml/small")
+    assert told.status == "pending"
+    assert told.preemption is None
+    assert "Preempting" not in told.text()
+
+
+@pytest.mark.parametrize(("large", "victims"), [("1", ("ml/low-1", "ml/low-2")), ("2", ())])
+def test_what_if_says_of_a_group_who_goes_for_it(large: str, victims: tuple[str, ...]) -> None:
+    whole = gang(large)
+    base = whole.without("pod/ml/small", "pod/ml/large")
+    difference = compare(base, whole, NOW)
+    assert [(one.pod, one.fits, one.victims) for one in difference.pending if one.pod] == [
+        ("ml/small", False, victims),
+        ("ml/large", False, victims),
+    ]
