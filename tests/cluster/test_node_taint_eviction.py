@@ -73,7 +73,7 @@ async def test_time_counts_from_when_the_taint_is_seen_not_from_what_it_says() -
         assert await leaving(world) == {"minute"}
 
 
-@pytest.mark.req("3902-09", "SVS-70")
+@pytest.mark.req("3902-09", "3902-10", "SVS-70")
 @pytest.mark.parametrize(
     ("tolerations", "stays_for"),
     [

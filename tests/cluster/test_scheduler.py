@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Set
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -95,6 +96,31 @@ async def test_of_two_schedulers_only_one_allocates_a_claim_that_both_want() -> 
         [result] = claim.status.allocation.devices.results
         assert {(await here.pod(name)).spec.node_name for name in ("p1", "p2")} == {result.pool}
         assert sorted(consumer.name for consumer in claim.status.reserved_for) == ["p1", "p2"]
+
+
+@pytest.mark.req("4381-93", "4381-114")
+async def test_what_was_chosen_is_taken_while_it_is_being_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with scheduler_world() as here:
+        await here.add_node("a", "gpu-0")
+        await here.add_class()
+        update, asked, go = here.client.update, [], asyncio.Event()
+
+        async def slow(obj: Any, subresource: str = "") -> Any:
+            asked.append(obj.metadata.name)
+            await go.wait()
+            return await update(obj, subresource)
+
+        monkeypatch.setattr(here.client, "update", slow)
+        for name in ("first", "second"):
+            await here.add_claim(name)
+            await here.add_pod(name, name)
+        await here.settle()
+        assert asked == ["first"], "nobody else was given the device"
+        assert "cannot allocate all claims" in await here.message("second")
+        go.set()
+        await here.settle()
+        assert (await here.pod("first")).spec.node_name == "a"
+        assert set(asked) == {"first"}
 
 
 async def give(here: World, name: str, node: str, device: str) -> None:

@@ -67,7 +67,7 @@ def test_an_unknown_domain_is_an_empty_map_and_an_unknown_attribute_an_error() -
         holds(f"{GPU}.nope == 1")
 
 
-@pytest.mark.req("4381-88")
+@pytest.mark.req("4381-88", "SVS-52")
 @pytest.mark.parametrize(
     "expression",
     [f"has({GPU}.nope) && {GPU}.nope == 1", f'"nope" in {GPU} && {GPU}.nope == 1', f"{GPU}.?nope.orValue(0) == 1"],

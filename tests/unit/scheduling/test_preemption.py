@@ -226,7 +226,6 @@ def test_devices_that_come_free_one_by_one_are_kept_for_who_waits_for_them() -> 
     assert chosen_node(here, high("low", priority=1, claims=("one",))) == "a"
 
 
-@pytest.mark.req("4381-10")
 def test_who_has_its_devices_already_keeps_no_others_on_its_node() -> None:
     here = cluster(node("a"), resource_slice("a", "gpu-0", "gpu-1"), device_class(), claim("one"), claim("held"))
     waiting = high(cpu="1", claims=("held",))

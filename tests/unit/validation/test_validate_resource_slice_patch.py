@@ -113,4 +113,5 @@ def test_generation(edit: Any) -> None:
     manifest = a_patch(priority=3)
     stored = prepared(manifest, None, gate=True)
     assert stored.metadata.generation == 1
+    assert prepared(edit(manifest, {"metadata.labels": {"a": "b"}}), stored, gate=True).metadata.generation == 1
     assert prepared(edit(manifest, {"spec.devices.priority": 4}), stored, gate=True).metadata.generation == 2
