@@ -1,5 +1,6 @@
 """Groups of pods against a real (in-memory) server: together or not at all, and nothing held meanwhile."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -173,6 +174,28 @@ async def test_what_cannot_be_stored_is_let_go_or_tried_again(failing: str) -> N
         await add_gang(here, "g", 2)
         await here.settle(40)
         assert await nodes(here, "g-0", "g-1") == ["a", "a"]
+
+
+async def test_what_a_gang_was_given_is_taken_while_it_is_being_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    reserve, go = GroupBinder.reserve, asyncio.Event()
+
+    async def slow(binder: GroupBinder, placed: Placed, group: PodGroup | None) -> list[ResourceClaim]:
+        await go.wait()
+        return await reserve(binder, placed, group)
+
+    monkeypatch.setattr(GroupBinder, "reserve", slow)
+    async with scheduler_world() as here:
+        await here.add_node("a", "gpu-0", "gpu-1")
+        await here.add_class()
+        await add_gang(here, "g", 2)
+        await here.settle()
+        await here.add_claim("c")
+        await here.add_pod("p", "c")
+        await here.settle()
+        assert "cannot allocate all claims" in await here.message("p")
+        go.set()
+        await here.settle()
+        assert await nodes(here, "g-0", "g-1", "p") == ["a", "a", ""]
 
 
 async def test_who_comes_too_late_for_its_device_is_given_another() -> None:
