@@ -50,6 +50,16 @@ def test_an_explicit_rate() -> None:
     assert round(max(taken.values()), 3) == 18.0
 
 
+def test_who_stands_in_line_and_may_stay_longer_leaves_the_line() -> None:
+    evictions = plan(names(30), Cause(1, START, 1))
+    left = run(evictions, 2)
+    waiting = [pod for pod in names(30) if pod not in left]
+    for pod in waiting:
+        evictions.set(pod, {1: Cause(1, START + 100, 1)}, START + 2)
+    assert run(evictions, 90, START + 2) == {}
+    assert set(run(evictions, 60, START + 92)) == set(waiting)
+
+
 @pytest.mark.req("5055-92", "5055-93", "5055-132")
 def test_the_fastest_of_several_taints_wins() -> None:
     taken = run(plan(names(110), Cause(1, START, 1), Cause(2, START, 100)), 600)
