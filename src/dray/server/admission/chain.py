@@ -15,15 +15,17 @@ class Plugin:
 
     kinds: ClassVar[frozenset[str] | None] = None
     """The kinds that it looks at; None for all."""
+    parts: ClassVar[frozenset[str] | None] = None
+    """The subresources that it looks at, of which the empty one is the object itself; None for all."""
     switch: ClassVar[str] = ""
     """The name by which it is switched off, as kube-apiserver calls it; empty if it always works."""
     comes_last: ClassVar[bool] = False
     """Whether it refuses only what nobody refuses whom people have configured: it is a rule that Kubernetes lacks, and
     theirs about the same have their own words."""
 
-    def looks_at(self, kind: str, verb: str) -> bool:
-        """Whether it is asked at all about requests with a verb for a kind; the answer is always the same."""
-        return self.kinds is None or kind in self.kinds
+    def looks_at(self, kind: str, verb: str, part: str) -> bool:
+        """Whether it is asked at all about requests with a verb for a part of a kind; the answer is always the same."""
+        return (self.kinds is None or kind in self.kinds) and (self.parts is None or part in self.parts)
 
     def mutate(self, engine: Engine, call: Call, new: Object, old: Object | None) -> Object:
         """The object as it should be stored; `old` is None for a create."""
@@ -52,7 +54,7 @@ class Chain:
         self._mutating = [plugin for plugin in plugins if type(plugin).mutate is not Plugin.mutate]
         self._checking = [plugin for plugin in plugins if type(plugin).check is not Plugin.check]
         self._named = frozenset[str]().union(*(plugin.kinds or () for plugin in plugins))
-        self._asked: dict[tuple[str, str], tuple[list[Plugin], list[Plugin]]] = {}
+        self._asked: dict[tuple[str, str, str], tuple[list[Plugin], list[Plugin]]] = {}
 
     @property
     def is_idle(self) -> bool:
@@ -100,8 +102,9 @@ class Chain:
 
     def _of(self, call: Call) -> tuple[list[Plugin], list[Plugin]]:
         """The plugins that are asked about a call: those for all kinds, and those that name its kind."""
-        kind, verb = call.route.kind.kind, call.route.verb
-        asked = (kind if kind in self._named else "", verb)
+        route = call.route
+        kind = route.kind.kind
+        asked = (kind if kind in self._named else "", route.verb, route.subresource)
         found = self._asked.get(asked)
         if found is None:
             mutating = [plugin for plugin in self._mutating if plugin.looks_at(*asked)]

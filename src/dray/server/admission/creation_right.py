@@ -15,9 +15,9 @@ class CreationRight(Plugin):
     def __init__(self, roles: StoredRoles) -> None:
         self._roles = roles
 
-    def looks_at(self, kind: str, verb: str) -> bool:
+    def looks_at(self, kind: str, verb: str, part: str) -> bool:
         """A create was judged at the door."""
-        return verb != "create" and super().looks_at(kind, verb)
+        return verb != "create" and super().looks_at(kind, verb, part)
 
     def check(self, engine: Engine, call: Call, new: Object | None, old: Object | None) -> None:
         """Whatever else stores a new object is judged here."""

@@ -18,6 +18,7 @@ class LimitRanger(Plugin):
 
     switch = "LimitRanger"
     kinds = frozenset({"Pod", "PersistentVolumeClaim"})
+    parts = frozenset({"", "resize"})
 
     def mutate(self, engine: Engine, call: Call, new: Object, old: Object | None) -> Object:
         """Gives containers what they do not ask for. Raises ApiError if that is more than fits into an object."""
@@ -55,9 +56,7 @@ class LimitRanger(Plugin):
 def _is_looked_at(call: Call, new: Object, old: Object | None) -> bool:
     if old is not None and old.metadata.deletion_timestamp is not None:
         return False
-    if call.route.subresource:
-        return call.route.subresource == "resize"
-    return old is None or not isinstance(new, Pod)
+    return old is None or bool(call.route.subresource) or not isinstance(new, Pod)
 
 
 def _ranges(engine: Engine, call: Call) -> list[limit_range.Range]:

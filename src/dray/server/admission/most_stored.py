@@ -62,11 +62,11 @@ class MostStored(Plugin):
         self._holdings: dict[str, Holdings] = {}
         self._events = EventBudget()
 
-    def looks_at(self, kind: str, verb: str) -> bool:
+    def looks_at(self, kind: str, verb: str, part: str) -> bool:
         """At nothing that goes away; of pods at new ones."""
-        if not super().looks_at(kind, verb) or verb.startswith("delete"):
+        if not super().looks_at(kind, verb, part) or verb.startswith("delete"):
             return False
-        return kind != "Pod" or verb == "create"
+        return kind != "Pod" or (verb == "create" and not part)
 
     def check(
         self, engine: Engine, call: Call, new: Object | None, old: Object | None

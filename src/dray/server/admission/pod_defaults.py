@@ -32,10 +32,11 @@ class PodTolerations(Plugin):
     """Pods stay for five minutes on nodes that are not ready or unreachable, unless they say otherwise."""
 
     kinds = frozenset({"Pod"})
+    parts = frozenset({""})
 
     def mutate(self, engine: Engine, call: Call, new: Object, old: Object | None) -> Object:
         """Adds the two tolerations to a new pod that has none for these taints."""
-        if old is not None or not isinstance(new, Pod) or call.route.subresource:
+        if old is not None or not isinstance(new, Pod):
             return new
         return replace(new, spec=_tolerating(new.spec))
 
@@ -60,10 +61,11 @@ class Priority(Plugin):
 
     switch = "Priority"
     kinds = frozenset({"Pod", "PodGroup"})
+    parts = frozenset({""})
 
     def mutate(self, engine: Engine, call: Call, new: Object, old: Object | None) -> Object:
         """Resolves the class of a new pod or group. Raises ApiError if there is no such class."""
-        if old is not None or not isinstance(new, _WITH_PRIORITY) or call.route.subresource:
+        if old is not None or not isinstance(new, _WITH_PRIORITY):
             return new
         asked = new.spec.priority_class_name
         found = _priority(engine, asked)

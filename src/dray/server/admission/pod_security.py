@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from dray.api.generated.apps import DaemonSet, Deployment, ReplicaSet, StatefulSet
 from dray.api.generated.batch import CronJob, Job
 from dray.api.generated.core import Namespace, Pod, PodTemplate, PodTemplateSpec, ReplicationController
@@ -16,18 +14,17 @@ from dray.server import errors
 from dray.server.admission.chain import Plugin
 from dray.server.engine import Call, Engine
 
-_JUDGED: Final = frozenset(("", "ephemeralcontainers", "resize"))
-
 
 class PodSecurity(Plugin):
     """Holds pods to what is enforced; whoever writes a workload only hears what would become of its pods."""
 
     switch = "PodSecurity"
     kinds = frozenset({"Pod", "Namespace", *WITH_TEMPLATES_OF_PODS})
+    parts = frozenset({"", "ephemeralcontainers", "resize"})
 
     def check(self, engine: Engine, call: Call, new: Object | None, old: Object | None) -> None:
         """Raises ApiError for a pod that is not allowed, and for labels that nobody understands."""
-        if new is None or call.route.subresource not in _JUDGED:
+        if new is None:
             return
         if isinstance(new, Namespace):
             self._check_namespace(engine, call, new, old)

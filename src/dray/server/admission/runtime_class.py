@@ -19,10 +19,11 @@ class PodRuntimeClass(Plugin):
 
     switch = "RuntimeClass"
     kinds = frozenset({"Pod"})
+    parts = frozenset({""})
 
     def mutate(self, engine: Engine, call: Call, new: Object, old: Object | None) -> Object:
         """Completes a pod that names a class. Raises ApiError."""
-        if old is not None or not isinstance(new, Pod) or call.route.subresource or not new.spec.runtime_class_name:
+        if old is not None or not isinstance(new, Pod) or not new.spec.runtime_class_name:
             return new
         try:
             return replace(new, spec=runtime_class.with_class(new.spec, _class_of(engine, call, new)))
@@ -31,7 +32,7 @@ class PodRuntimeClass(Plugin):
 
     def check(self, engine: Engine, call: Call, new: Object | None, old: Object | None) -> None:
         """Refuses overhead that is nobody's. Raises ApiError."""
-        if old is not None or not isinstance(new, Pod) or call.route.subresource:
+        if old is not None or not isinstance(new, Pod):
             return
         if not new.spec.runtime_class_name and not new.spec.overhead:
             return

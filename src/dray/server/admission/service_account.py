@@ -23,6 +23,7 @@ class PodServiceAccount(Plugin):
 
     switch = "ServiceAccount"
     kinds = frozenset({"Pod"})
+    parts = frozenset({"", "ephemeralcontainers"})
 
     def mutate(self, engine: Engine, call: Call, new: Object, old: Object | None) -> Object:
         """Completes a new pod. Mirror pods are what their node made them. Raises ApiError."""

@@ -41,6 +41,7 @@ class Call:
     class route:  # noqa: N801
         kind = by_kind("resource.k8s.io/v1", "ResourceSlice")
         verb = "update"
+        subresource = ""
 
 
 class Create(Call):
@@ -48,6 +49,19 @@ class Create(Call):
 
     class route(Call.route):  # noqa: N801
         verb = "create"
+
+
+class OfStatus(Call):
+    """The same for the status alone."""
+
+    class route(Call.route):  # noqa: N801
+        subresource = "status"
+
+
+class RefusesWholes(Refuses):
+    """Has nothing to say about parts of objects."""
+
+    parts: ClassVar[frozenset[str] | None] = frozenset({""})
 
 
 class RefusesPods(Refuses):
@@ -59,8 +73,8 @@ class RefusesPods(Refuses):
 class RefusesChanges(Refuses):
     """Has nothing to say about creates."""
 
-    def looks_at(self, kind: str, verb: str) -> bool:
-        return verb != "create" and super().looks_at(kind, verb)
+    def looks_at(self, kind: str, verb: str, part: str) -> bool:
+        return verb != "create" and super().looks_at(kind, verb, part)
 
 
 @pytest.mark.parametrize(
@@ -70,6 +84,9 @@ class RefusesChanges(Refuses):
         (RefusesChanges(), Call(), True),
         (RefusesChanges(), Create(), False),
         (Refuses(), Create(), True),
+        (Refuses(), OfStatus(), True),
+        (RefusesWholes(), Call(), True),
+        (RefusesWholes(), OfStatus(), False),
     ],
 )
 async def test_a_plugin_is_asked_about_what_it_looks_at(plugin: Plugin, call: Call, is_asked: bool) -> None:
