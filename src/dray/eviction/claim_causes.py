@@ -83,17 +83,19 @@ class ClaimCauses:
         else:
             self._events.append(event)
 
-    def put_claim(self, key: ObjectName, claim: ResourceClaim | None) -> None:
-        """A claim has changed, or (None) is gone."""
+    def put_claim(self, key: ObjectName, claim: ResourceClaim | None) -> bool:
+        """A claim has changed, or (None) is gone. Whether there may be something to update since."""
         before = self.allocations.claims.get(key)
         after = claim if claim is not None and claim.status.allocation is not None else None
         if before is None and after is None:
-            return
+            return False
         devices = self.allocations.put_claim(key, before, after)
         self._look_at(devices)
         if key in self._causes or any(map(self._known.get, devices)):
             self._dirty_claims.add(key)
             self.touched.extend(filter(None, map(self.allocations.pod, self.allocations.reached(before, after))))
+            return True
+        return bool(self._dirty_claims)
 
     def apply_events(self) -> tuple[list[RuleChange], list[Event]]:
         """Takes in what was noted, of slices some at a time. Returns how rules changed, and the events themselves.

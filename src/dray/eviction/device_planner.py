@@ -72,29 +72,33 @@ class DevicePlanner:
         """Selectors that take long were evaluated on further devices. Takes effect with the next `plan`."""
         self._causes.resume()
 
-    def put_claim(self, key: ObjectName, claim: ResourceClaim | None) -> None:
-        """A claim has changed, or (None) is gone."""
-        self._causes.put_claim(key, claim)
+    def put_claim(self, key: ObjectName, claim: ResourceClaim | None) -> bool:
+        """A claim has changed, or (None) is gone. Whether that may concern somebody who is to leave, or some rule."""
+        return self._causes.put_claim(key, claim) or not self.departures.is_idle
 
-    def put_pod(self, pod: Pod, *, is_gone: bool = False) -> None:
-        """A pod has changed, or is gone."""
-        before = self.allocations.pod(pod.metadata.uid)
+    def put_pod(self, pod: Pod, *, is_gone: bool = False) -> bool:
+        """A pod has changed, or is gone. Whether that may concern somebody who is to leave, or some rule."""
+        allocations = self._causes.allocations
+        before = allocations.pod(pod.metadata.uid)
         if before is None and (is_gone or not can_be_evicted(pod)):
-            self.allocations.put_pod(pod, is_gone=is_gone)
-            members = self.allocations.members.companions(pod.metadata.uid)
-            self._causes.touched.extend(filter(None, map(self.allocations.pod, members)))
-            return
+            allocations.put_pod(pod, is_gone=is_gone)
+            members = allocations.members.companions(pod.metadata.uid)
+            self._causes.touched.extend(filter(None, map(allocations.pod, members)))
+            return True
         if before is not None and pod.metadata.deletion_timestamp is not None:
             if is_true(pod.status.conditions, DISRUPTION_TARGET):
                 self._causes.leave_behind(before)
             self._causes.forget(before.uid)
-        ref = self.allocations.put_pod(pod, is_gone=is_gone)
+        ref = allocations.put_pod(pod, is_gone=is_gone)
         if before is None and self.departures.guard is not None and uses_devices(pod):
             self.departures.guard.note_arrival()
         if ref is None:
             self.departures.drop(ObjectRef.of(pod))
-        elif ref != before and self._causes.may_concern(ref):
+            return True
+        is_concerned = ref != before and self._causes.may_concern(ref)
+        if is_concerned:
             self._causes.touched.add(ref)
+        return is_concerned or before is not None or not self.departures.is_idle
 
     def put_group(self, name: ObjectName, group: PodGroup | None) -> None:
         """A PodGroup has changed, or (None) is gone: its pods may have to leave all together."""

@@ -19,8 +19,10 @@ class NodeCounts:
 
     def put(self, uid: str, node: str) -> None:
         """A pod is on a node."""
-        if self._node_of.get(uid) != node:
-            self.drop(uid)
+        before = self._node_of.get(uid)
+        if before != node:
+            if before is not None:
+                self._move(before, -1)
             self._node_of[uid] = node
             self._move(node, 1)
 

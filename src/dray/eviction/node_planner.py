@@ -99,7 +99,9 @@ class NodePlanner:
         if known is None and self.departures.guard is not None:
             self.departures.guard.note_arrival()
         self._counts.put(ref.uid, node)
-        return resident != known and self._plan(node, resident, tick)
+        if resident == known or (node not in self._taints and self.departures.is_idle):
+            return False
+        return self._plan(node, resident, tick)
 
     def drop_pod(self, ref: ObjectRef) -> None:
         """A pod is gone, or on its way out."""

@@ -1,5 +1,6 @@
 """From events to evictions, without a server: what is computed, and that nothing else is."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -371,7 +372,7 @@ def test_a_group_goes_on_leaving_as_a_whole_after_a_restart(first: str) -> None:
     leaving = replace(leaving, metadata=replace(leaving.metadata, deletion_timestamp=WHEN))
     planner = DevicePlanner()
     planner.note(Upsert(typed(device_slice("pool", "gpu-0", "gpu-3"))))
-    steps = {
+    steps: dict[str, Callable[[], object]] = {
         "group": lambda: planner.put_group(ObjectName("ns0", "g"), group),
         "leaving": lambda: planner.put_pod(leaving),
         "other": lambda: planner.put_pod(member(pod(3))),

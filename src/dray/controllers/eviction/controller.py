@@ -89,8 +89,8 @@ class EvictionController(QueueController[Key]):
         """What the policy is told about a pod that was deleted before a restart."""
 
     @abstractmethod
-    def _pod_came(self, pod: Pod) -> None:
-        """A pod is there, or has changed: the planner is told."""
+    def _pod_came(self, pod: Pod) -> bool:
+        """A pod is there, or has changed: the planner is told. Whether it may have something to do for it."""
 
     @abstractmethod
     def _pod_went(self, pod: Pod) -> None:
@@ -211,10 +211,12 @@ class EvictionController(QueueController[Key]):
             self._pod_went(old)
             self._evictor.forget(old)
             old = None
+            self._look()
         if new is not None:
-            self._pod_came(new)
+            is_news = self._pod_came(new)
             self._note_for_policy(old, new)
-        self._look()
+            if is_news:
+                self._look()
 
     def _note_for_policy(self, old: Pod | None, new: Pod) -> None:
         self._evictor.put_pod(new)

@@ -155,15 +155,15 @@ class DeviceTaintEvictionController(EvictionController):
         self._wakeup.set()
 
     def _claim_changed(self, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
-        self.planner.put_claim(_key(new or old), new)
-        self._look()
+        if self.planner.put_claim(_key(new or old), new):
+            self._look()
 
     def _group_changed(self, old: PodGroup | None, new: PodGroup | None) -> None:
         self.planner.put_group(_key(new or old), new)
         self._look()
 
-    def _pod_came(self, pod: Pod) -> None:
-        self.planner.put_pod(pod)
+    def _pod_came(self, pod: Pod) -> bool:
+        return self.planner.put_pod(pod)
 
     def _pod_went(self, pod: Pod) -> None:
         self.planner.put_pod(pod, is_gone=True)

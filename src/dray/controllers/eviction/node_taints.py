@@ -93,9 +93,11 @@ class TaintEvictionController(EvictionController):
         self._status.note(old, new)
         self._wakeup.set()
 
-    def _pod_came(self, pod: Pod) -> None:
-        if self.planner.put_pod(pod, self._tick()):
+    def _pod_came(self, pod: Pod) -> bool:
+        may_stay = self.planner.put_pod(pod, self._tick())
+        if may_stay:
             self._hand_out((), [ObjectRef.of(pod)])
+        return may_stay or not self.planner.departures.is_idle
 
     def _pod_went(self, pod: Pod) -> None:
         self.planner.drop_pod(ObjectRef.of(pod))
