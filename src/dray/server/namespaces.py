@@ -49,7 +49,7 @@ def staying(engine: Engine, call: Call, created: str, finish: Finish) -> Finish:
 
 def basis(engine: Engine, *calls: Call, also: Basis = ITSELF) -> Basis:
     """What new objects are judged by: their namespaces, and what they are judged by anyway."""
-    judged = dict.fromkeys(
-        Key(NAMESPACES.resource, "", call.route.namespace) for call in calls if is_judged(engine, call)
-    )
+    if not engine.store.is_shared:
+        return also
+    judged = dict.fromkeys(Key(NAMESPACES.resource, "", call.route.namespace) for call in calls if call.route.namespace)
     return also._replace(keys=(*also.keys, *judged)) if judged else also

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from dray.api.generated.core import Namespace, Pod, Service
 from dray.api.generated.scheduling import PodGroup
 from dray.api.idle_fields import idle_fields
-from dray.api.kinds import CLAIMS, PODS
+from dray.api.kinds import CLAIMS
 from dray.api.meta import Object
 from dray.api.registry import Kind
 from dray.api.resource import ResourceClaim
@@ -157,6 +157,10 @@ def _judged(call: Call, rules: Rules, written: Object, context: Context) -> Obje
 async def _insert(engine: Engine, call: Call, obj: Object) -> Record:
     """Stores a new object and what it uses up of quotas. Raises Exists or ApiError."""
     key = _key(call.route.kind, obj)
+    if isinstance(obj, Pod) and not call.dry_run:
+        together = await _insert_pod(engine, call, key, obj)
+        if together is not None:
+            return together
     complete = await finishing(engine, call, obj) if call.is_large else finish(obj)
     judged = ITSELF
     if isinstance(obj, Service):
@@ -170,10 +174,6 @@ async def _insert(engine: Engine, call: Call, obj: Object) -> Record:
             raise Exists(stored)
         await quota.charges(engine, call, obj)
         return dry(complete, engine.store.revision)
-    if isinstance(obj, Pod) and (engine.first_nodes is not None or engine.first_claims is not None):
-        together = await _insert_pod(engine, call, obj)
-        if together is not None:
-            return together
     for _ in range(UPDATE_ATTEMPTS):
         others: list[Create | Update] = [*await quota.charges(engine, call, obj)]
         if isinstance(obj, Namespace):
@@ -187,13 +187,13 @@ async def _insert(engine: Engine, call: Call, obj: Object) -> Record:
     raise errors.conflict(call.route.kind, obj.metadata.name, "too many others are using up the quota")
 
 
-async def _insert_pod(engine: Engine, call: Call, pod: Pod) -> Record | None:
+async def _insert_pod(engine: Engine, call: Call, key: Key, pod: Pod) -> Record | None:
     """Stores a pod together with its claims, and with its node and their devices if it can have them now. None, and
     nothing is stored, if all of that comes later; `_insert` says what is wrong, if anything is."""
     maker, claims = engine.first_claims, list[ResourceClaim]()
     if not pod.spec.resource_claims and engine.first_nodes is None:
         return None
-    if engine.store.get(_key(PODS, pod)) is not None:
+    if engine.store.get(key) is not None:
         return None
     if pod.spec.resource_claims:
         made = None if maker is None else await maker.of(pod)
@@ -204,13 +204,13 @@ async def _insert_pod(engine: Engine, call: Call, pod: Pod) -> Record | None:
         return None
     placed = None if engine.first_nodes is None else await engine.first_nodes.of(pod, claims)
     if placed is not None:
-        record = await _insert_placed(engine, call, placed, maker)
+        record = await _insert_placed(engine, call, key, placed, maker)
         if record is not None:
             return record
     if maker is None or not claims:
         return None
     operations = [Create(_key(CLAIMS, claim), finish(claim)) for claim in claims]
-    operations.append(await _pod_create(engine, call, pod))
+    operations.append(await _pod_create(engine, call, key, pod))
     try:
         records = await engine.store.transact(operations, namespaces.basis(engine, call))
     except Exists:
@@ -219,12 +219,14 @@ async def _insert_pod(engine: Engine, call: Call, pod: Pod) -> Record | None:
     return records[-1]
 
 
-async def _insert_placed(engine: Engine, call: Call, placed: PlacedPod, maker: FirstClaims | None) -> Record | None:
+async def _insert_placed(
+    engine: Engine, call: Call, key: Key, placed: PlacedPod, maker: FirstClaims | None
+) -> Record | None:
     """Stores a pod with its node, and its claims with their devices; None, and nothing is stored, if that cannot be."""
     pod, placement = placed.pod, placed.placement
     try:
-        operations = [Create(key, complete) for key, complete in placed.claims]
-        operations.append(await _pod_create(engine, call, pod))
+        operations = [Create(claim, complete) for claim, complete in placed.claims]
+        operations.append(await _pod_create(engine, call, key, pod))
         records = await engine.store.transact(operations, namespaces.basis(engine, call, also=placed.basis))
     except (Exists, ApiError):
         placement.failed()
@@ -241,10 +243,10 @@ async def _insert_placed(engine: Engine, call: Call, placed: PlacedPod, maker: F
     return records[-1]
 
 
-async def _pod_create(engine: Engine, call: Call, pod: Pod) -> Create:
+async def _pod_create(engine: Engine, call: Call, key: Key, pod: Pod) -> Create:
     """How a pod is stored with what belongs to it, if its namespace stays."""
     complete = await finishing(engine, call, pod)
-    return Create(_key(PODS, pod), namespaces.staying(engine, call, pod.metadata.name, complete))
+    return Create(key, namespaces.staying(engine, call, pod.metadata.name, complete))
 
 
 def _key(kind: Kind, obj: Object) -> Key:
