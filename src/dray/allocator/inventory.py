@@ -180,6 +180,8 @@ class Inventory:
     def suspects(self, shape: Shape, most: int | None = None) -> Iterator[str]:
         """Nodes with a device in sight that the problem cannot be judged on, by name; judges `most` devices for it."""
         faulty = self._faults.faulty_pools(shape, most)
+        if not faulty:
+            return
         pools = [pool for key in faulty for pool in self._pools[key]]
         shared = [pool for pool in pools if pool.everywhere or pool.selectors]
         names = {name for pool in pools for name in pool.local_nodes if self._nodes.get(name) is not None}

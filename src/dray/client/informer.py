@@ -227,7 +227,8 @@ class Informer(Generic[T]):
             elif event.type in ("ADDED", "MODIFIED"):
                 current = self._objects.get(place)
                 known = current.metadata.resource_version if current is not None else ""
-                if _is_later(obj.metadata.resource_version, known):
+                # In one process, what a write answered with is the very object that its event has.
+                if current is not obj and _is_later(obj.metadata.resource_version, known):
                     self._set(place, current, obj)
             self._revision = obj.metadata.resource_version or self._revision
             if turns.is_over():

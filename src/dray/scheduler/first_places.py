@@ -19,7 +19,6 @@ from msgspec.structs import replace
 
 from dray.allocator import Options
 from dray.api.generated.core import Pod
-from dray.api.references import full_name
 from dray.api.resource import ResourceClaim
 from dray.process.clock import as_time
 from dray.scheduler.announcements import Announcements
@@ -186,11 +185,13 @@ def _are_easy(pod: Pod, claims: Sequence[ResourceClaim]) -> bool:
     """Whether all claims of a pod are here, and devices for them are found without a search."""
     if len(claims) != len(pod.spec.resource_claims) or pod.spec.scheduling_gates:
         return False
-    names = {full_name(claim) for claim in claims}
-    requests = [request for claim in claims for request in claim.spec.devices.requests]
-    return (
-        len(names) == len(claims)
-        and len(requests) <= MOST_REQUESTS
-        and not any(claim.spec.devices.constraints for claim in claims)
-        and all(request.exactly is not None and request.exactly.count <= MOST_REQUESTS for request in requests)
-    )
+    requests = 0
+    for claim in claims:
+        devices = claim.spec.devices
+        requests += len(devices.requests)
+        if devices.constraints or requests > MOST_REQUESTS:
+            return False
+        for request in devices.requests:
+            if request.exactly is None or request.exactly.count > MOST_REQUESTS:
+                return False
+    return len(claims) < 2 or len({claim.metadata.name for claim in claims}) == len(claims)

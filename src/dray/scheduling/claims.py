@@ -67,7 +67,7 @@ def _problem(pod: Pod, claim: ResourceClaim, *, from_template: bool) -> ClaimRea
         return ClaimDeleted(name)
     if from_template and not is_made_for(claim, pod):
         return ClaimOfAnother(name, pod.metadata.name)
-    if not is_reserved_for(claim, pod) and len(claim.status.reserved_for) >= RESERVED_FOR:
+    if len(claim.status.reserved_for) >= RESERVED_FOR and not is_reserved_for(claim, pod):
         return ClaimCrowded(name)
     return None
 

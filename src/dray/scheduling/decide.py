@@ -185,6 +185,7 @@ class _Attempt:
         self._devices = devices
         self._filter: NodeFilter = cluster.nodes.filter(pod, question.refused)
         self._preferences = Preferences(pod, cluster.nodes.topology)
+        self._has_preferences = bool(self._preferences)
         self._walks = cluster.walks if self._is_walk(question) else None
         self._refusals: dict[str, tuple[NodeReason, ...]] = {} if self._walks is None else self._walks.find(pod)
         self._lacking: set[str] = set()
@@ -247,9 +248,9 @@ class _Attempt:
                 break
         if not found:
             return self._refused()
-        if self._preferences:
+        if self._has_preferences:
             found = self._with_preferences(found)
-        if self._is_narrowed or self._preferences:
+        if self._is_narrowed or self._has_preferences:
             found.sort(key=_node_name)  # they come in the order in which domains were counted
         best = [max(found, key=_score)] if most == 1 else sorted(found, key=_score, reverse=True)[:most]
         return tuple([self._chosen(one) for one in best])
@@ -288,8 +289,8 @@ class _Attempt:
             devices is None
             or self._nodes.any_disliked
             or bool(self._pod.preferred)
+            or self._has_preferences
             or devices.has_alternatives
-            or bool(self._preferences)
         )
 
     def _with_preferences(self, found: list[_Found]) -> list[_Found]:
@@ -318,7 +319,7 @@ class _Attempt:
         left = self._filter.candidates()
         self._is_narrowed = left is not None
         nodes = self._nodes if left is None else left
-        return in_turns(self._preferences.best_first(), iter(nodes)) if self._preferences else nodes
+        return in_turns(self._preferences.best_first(), iter(nodes)) if self._has_preferences else nodes
 
     def _chosen(self, found: _Found) -> Chosen:
         volumes = self._choose_volumes(found.node) if self._pod.volume_claims else ()

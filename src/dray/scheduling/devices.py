@@ -225,6 +225,8 @@ class PodDevices:
     @property
     def has_alternatives(self) -> bool:
         """Whether a claim has a list of alternatives: what it gets may be better on one node than on another."""
+        if self._shape is not None and self._shape.only is not None:
+            return False
         return any(request.first_available for claim in self.pending for request in claim.spec.devices.requests)
 
     def concessions(self, _node: NodeInfo, answer: Allocated) -> int:
