@@ -7,8 +7,18 @@ from dray.api.registry import RESOURCE_GROUP
 from dray.custom.kinds import CustomKind
 from dray.server.routes import Route
 
-_SINCE = {"v1beta1": ("v1.35", "v1.38"), "v1beta2": ("v1.36", "v1.39")}
-_KINDS = frozenset({"ResourceSlice", "ResourceClaim", "ResourceClaimTemplate", "DeviceClass"})
+_BETAS = {"v1beta1": "v1.35+, unavailable in v1.38+", "v1beta2": "v1.36+, unavailable in v1.39+"}
+_DEPRECATED: dict[tuple[str, str], str] = {
+    **{
+        (f"{RESOURCE_GROUP}/{version}", kind): since
+        for version, since in _BETAS.items()
+        for kind in ("ResourceSlice", "ResourceClaim", "ResourceClaimTemplate", "DeviceClass")
+    },
+    (f"{RESOURCE_GROUP}/v1alpha3", "DeviceTaintRule"): "v1.36+, unavailable in v1.39+",
+    ("v1", "ComponentStatus"): "v1.19+",
+    ("v1", "Endpoints"): "v1.33+; use discovery.k8s.io/v1 EndpointSlice",
+}
+"""Since when a kind is on its way out in a version, as Kubernetes 1.37 says it."""
 _WRITES = frozenset({"create", "update", "patch"})
 
 
@@ -18,9 +28,9 @@ def warnings(route: Route) -> list[str]:
     if kind.is_custom:
         assert isinstance(kind, CustomKind)
         return [kind.version.warning] if kind.version.warning else []
-    if kind.group == RESOURCE_GROUP and route.version in _SINCE and kind.kind in _KINDS:
-        since, until = _SINCE[route.version]
-        return [f"{route.api_version} {kind.kind} is deprecated in {since}+, unavailable in {until}+"]
+    since = _DEPRECATED.get((route.api_version, kind.kind))
+    if since is not None:
+        return [f"{route.api_version} {kind.kind} is deprecated in {since}"]
     if route.verb in _WRITES and not route.subresource:
         effect, text = effect_of(kind)
         if effect is Effect.NOTHING:
