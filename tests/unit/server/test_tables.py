@@ -24,7 +24,7 @@ def row(kind: Kind, value: Mapping[str, object]) -> dict[str, object]:
     reading = codec.read_json(json.dumps(named).encode(), kind.storage.hub)
     assert reading.obj is not None, reading.errors
     record = Record(Key(kind.resource, "", "x"), 1, 1, codec.encode(reading.obj), reading.obj)
-    table = json.loads(Tables(kind, NOW, "v1", "None").render([record], ListMeta(), columns=True))
+    table = json.loads(Tables(kind, kind.versions[0], NOW, "v1", "None").render([record], ListMeta(), columns=True))
     names = [column["name"] for column in table["columnDefinitions"]]
     return dict(zip(names, table["rows"][0]["cells"], strict=True))
 
@@ -58,3 +58,42 @@ def test_rows_are_json() -> None:
     assert msgspec.json.encode(
         row(registry.by_kind("v1", "PersistentVolume"), {"spec": {"capacity": {"storage": "1Gi"}}})
     )
+
+
+def test_states_of_claims() -> None:
+    """Recorded from Kubernetes 1.37: what is being deleted and has no devices is not pending any more."""
+    claims, deleted = (
+        registry.by_kind("resource.k8s.io/v1", "ResourceClaim"),
+        {"deletionTimestamp": "2026-06-01T12:00:00Z"},
+    )
+    allocation = {"devices": {"results": []}}
+    user = {"resource": "pods", "name": "p", "uid": "u"}
+    for status, state in (
+        ({}, "pending"),
+        ({"allocation": allocation}, "allocated"),
+        ({"allocation": allocation, "reservedFor": [user]}, "allocated,reserved"),
+    ):
+        assert row(claims, {"status": status})["State"] == state
+        gone = row(claims, {"status": status, "metadata": {"name": "x", **deleted}})["State"]
+        assert gone == ",".join(["deleted", *state.replace("pending", "").split(",")]).rstrip(",")
+
+
+def test_answers_about_pools() -> None:
+    """Recorded from Kubernetes 1.37: with a dash where nothing is known, and how many of the pools are listed."""
+    kind = registry.by_kind("resource.k8s.io/v1alpha3", "ResourcePoolStatusRequest")
+    pool = {"totalDevices": 4, "availableDevices": 3, "allocatedDevices": 1, "validationError": "odd"}
+
+    def cells(*conditions: tuple[str, str], count: int = 1) -> list[object]:
+        then = "2026-06-01T11:59:00Z"
+        status = {
+            "poolCount": count,
+            "pools": [pool],
+            "conditions": [{"type": type_, "status": is_, "lastTransitionTime": then} for type_, is_ in conditions],
+        }
+        return list(row(kind, {"spec": {"driver": "d"}, "status": status}).values())[2:]
+
+    assert list(row(kind, {"spec": {"driver": "d"}}).values())[2:] == ["-"] * 5 + [0, "Pending", "<none>"]
+    assert cells(("Complete", "True")) == ["4", "3", "1", "0", "1", 1, "Complete", "60s"]
+    assert cells(("Complete", "True"), count=3)[-3:] == [3, "Complete (1/3 pools)", "60s"]
+    assert cells(("Complete", "False"), ("Failed", "True")) == ["-"] * 5 + [1, "Failed", "<none>"]
+    assert cells(("Other", "True"))[-2:] == ["Pending", "<none>"]

@@ -20,6 +20,8 @@ from dray.store import Record
 
 OFFERED = (JSON, YAML, MEDIA_TYPE)
 OFFERED_TO_WATCHES = ("application/json;stream=watch", f"{MEDIA_TYPE};stream=watch")
+ROW_OBJECTS = ("None", "Metadata", "Object")
+"""What rows of a table can carry of their objects."""
 _RETURNS_DELETED = frozenset({"pods", "services", "serviceaccounts", "persistentvolumes", "persistentvolumeclaims"})
 
 
@@ -99,9 +101,11 @@ class MetadataOnly(_Made):
 class AsTable(_Made):
     """Rows for people."""
 
-    def __init__(self, call: Call, version: str, include: str) -> None:
+    def __init__(self, call: Call, form: str, include: str) -> None:
         super().__init__(call)
-        self._tables = Tables(call.route.kind, call.now, version, include)
+        if include not in ROW_OBJECTS:
+            raise errors.bad_request(f"includeObject is {include!r}, and must be None, Metadata or Object")
+        self._tables = Tables(call.route.kind, call.route.version, call.now, form, include)
         self._with_columns = True
 
     def render(self, record: Record) -> bytes:
@@ -151,8 +155,8 @@ def _form(wanted: Accepted, request: Request, call: Call) -> Representation | No
         return None
     match wanted.shape:
         case "Table" if wanted.media != MEDIA_TYPE and _is_stored(call):
-            version = wanted.parameters.get("v", "v1")
-            return AsTable(call, version, request.query.get("includeObject", "Metadata"))
+            include = request.query.get("includeObject", "") or "Metadata"
+            return AsTable(call, wanted.parameters.get("v", "v1"), include)
         case "PartialObjectMetadata" | "PartialObjectMetadataList" as form:
             is_one = form == "PartialObjectMetadata"
             return MetadataOnly(call) if _is_stored(call) and (is_one or not call.route.name) else None

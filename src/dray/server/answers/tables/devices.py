@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from dray.api.meta import Condition
 from dray.api.times import Time
-from dray.server.answers.tables.columns import AGE, NAME, NONE, UNKNOWN, Cell, Column, since, text
+from dray.server.answers.tables.columns import AGE, NAME, NONE, Cell, Column, since, text
 
 
 def _state(claim: Any) -> str:
@@ -14,13 +15,11 @@ def _state(claim: Any) -> str:
     states = []
     if claim.metadata.deletion_timestamp is not None:
         states.append("deleted")
-    if claim.status.allocation is None:
-        states.append("pending")
-    else:
+    if claim.status.allocation is not None:
         states.append("allocated")
-    if claim.status.reserved_for:
-        states.append("reserved")
-    return ",".join(states)
+        if claim.status.reserved_for:
+            states.append("reserved")
+    return ",".join(states) or "pending"
 
 
 def _devices(claim: Any) -> str:
@@ -79,29 +78,45 @@ def _selects(rule: Any) -> str:
     return ",".join(criteria) or "everything"
 
 
-def _sum_of(name: str) -> Callable[[Any], str]:
+def _outcome(request: Any) -> Condition | None:
+    """What came of a question about pools: Complete or Failed; None while there is no answer."""
+    conditions = () if request.status is None else request.status.conditions
+    return next((each for each in conditions if each.type in ("Complete", "Failed") and each.status == "True"), None)
+
+
+def _of_pools(count: Callable[[Any], int]) -> Callable[[Any], str]:
+    """A sum over the pools of an answer."""
+
     def read(request: Any) -> str:
-        if request.status is None:
-            return UNKNOWN
-        return str(sum(getattr(pool, name) or 0 for pool in request.status.pools))
+        outcome = _outcome(request)
+        if request.status is None or (outcome is not None and outcome.type == "Failed"):
+            return "-"
+        return str(sum(map(count, request.status.pools)))
 
     return read
 
 
-def _pool_errors(request: Any) -> str:
-    if request.status is None:
-        return UNKNOWN
-    return str(sum(pool.validation_error is not None for pool in request.status.pools))
+def _sum_of(name: str) -> Callable[[Any], str]:
+    return _of_pools(lambda pool: getattr(pool, name) or 0)
+
+
+def _pools(request: Any, _now: Time) -> Cell:
+    return 0 if request.status is None else request.status.pool_count or 0
 
 
 def _answer(request: Any) -> str:
-    conditions = () if request.status is None else request.status.conditions
-    return next((each.type for each in conditions if each.status == "True"), "Pending")
+    outcome = _outcome(request)
+    if outcome is None:
+        return "Pending"
+    listed, there_are = len(request.status.pools), request.status.pool_count or 0
+    if outcome.type == "Complete" and listed < there_are:
+        return f"Complete ({listed}/{there_are} pools)"
+    return outcome.type
 
 
 def _answered(request: Any, now: Time) -> Cell:
-    conditions = () if request.status is None else request.status.conditions
-    return since(conditions[0].last_transition_time, now) if conditions else ""
+    outcome = _outcome(request)
+    return since(outcome.last_transition_time, now) if outcome is not None and outcome.type == "Complete" else NONE
 
 
 COLUMNS: dict[str, tuple[Column, ...]] = {
@@ -138,8 +153,12 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         text("Available", _sum_of("available_devices"), description="Devices that are left."),
         text("Allocated", _sum_of("allocated_devices"), description="Devices that claims have."),
         text("Unavailable", _sum_of("unavailable_devices"), description="Devices with taints that keep pods away."),
-        text("Errors", _pool_errors, description="Pools that something is wrong with."),
-        text("Pools", lambda r: 0 if r.status is None else r.status.pool_count, description="Pools that there are."),
+        text(
+            "Errors",
+            _of_pools(lambda pool: pool.validation_error is not None),
+            description="Pools that something is wrong with.",
+        ),
+        Column("Pools", _pools, type="integer", description="Pools that there are."),
         text("Status", _answer, description="Whether there is an answer."),
         Column("Completed", _answered, description="The time since the answer."),
     ),

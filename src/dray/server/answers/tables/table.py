@@ -54,16 +54,21 @@ _encode = msgspec.json.encode
 
 
 class Tables:
-    """Tables of one kind at one time; `include` is None, Metadata or Object, as the client wants rows to carry."""
+    """Tables of one kind in one version; `include` is None, Metadata or Object, as the client wants rows to carry.
 
-    def __init__(self, kind: Kind, now: Time, version: str, include: str) -> None:
+    `form` is the version of the table itself.
+    """
+
+    def __init__(self, kind: Kind, version: str, now: Time, form: str, include: str) -> None:
+        self._kind = kind
+        self._version = version
         self._columns = (
             columns_of(kind)
             if isinstance(kind, CustomKind)
             else _BY_GROUP.get(kind.group, {}).get(kind.kind, (NAME, AGE))
         )
         self._now = now
-        self._version = version if version in ("v1", "v1beta1") else "v1"
+        self._form = form if form in ("v1", "v1beta1") else "v1"
         self._include = include
 
     def render(self, records: Iterable[Record], meta: ListMeta, *, columns: bool) -> bytes:
@@ -74,7 +79,7 @@ class Tables:
         head = _encode(
             {
                 "kind": "Table",
-                "apiVersion": f"meta.k8s.io/{self._version}",
+                "apiVersion": f"meta.k8s.io/{self._form}",
                 "metadata": codec.to_builtins(meta),
                 "columnDefinitions": [column.definition() for column in self._columns] if columns else None,
             }
@@ -85,7 +90,7 @@ class Tables:
     def _row(self, record: Record) -> dict[str, Any]:
         row: dict[str, Any] = {"cells": [column.read(record.obj, self._now) for column in self._columns]}
         if self._include == "Object":
-            row["object"] = msgspec.Raw(record.data)
+            row["object"] = msgspec.Raw(objects.render(self._kind, self._version, record))
         elif self._include != "None":
             row["object"] = msgspec.Raw(codec.encode(objects.metadata_only(record)))
         return row
