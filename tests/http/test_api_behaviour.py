@@ -262,3 +262,58 @@ def test_pages_fit_together_while_others_write(server: LiveServer, namespace: st
     rest = server.request("GET", f"{path}?limit=10&continue={first['metadata']['continue']}").json
     assert names(first) + names(rest) == ["c0", "c1", "c2", "c3", "c4"]
     assert first["metadata"]["remainingItemCount"] == 3
+
+
+def test_what_a_dry_run_answers_can_be_created(server: LiveServer, namespace: str) -> None:
+    tried = server.request("POST", f"{claims(namespace)}?dryRun=All", claim("tried"))
+    assert tried.code == 201
+    assert "resourceVersion" not in tried.json["metadata"]
+    assert server.request("POST", claims(namespace), tried.json).code == 201
+    again = server.request(
+        "PATCH", f"{claims(namespace)}/tried?dryRun=All", {"metadata": {"labels": {"a": "b"}}}, MERGE
+    )
+    assert again.json["metadata"]["resourceVersion"]
+
+
+def test_rows_carry_objects_in_the_version_that_was_asked_for(server: LiveServer, namespace: str) -> None:
+    accept = "application/json;as=Table;v=v1;g=meta.k8s.io"
+    server.request("POST", claims(namespace), claim("one"))
+    old = claims(namespace).replace("/v1/", "/v1beta1/")
+    for path in (old, f"{old}/one"):
+        (row,) = server.request("GET", f"{path}?includeObject=Object", Accept=accept).json["rows"]
+        assert row["object"]["apiVersion"] == "resource.k8s.io/v1beta1"
+        assert "deviceClassName" in row["object"]["spec"]["devices"]["requests"][0]
+    refused = server.request("GET", f"{old}?includeObject=Everything", Accept=accept)
+    assert (refused.code, refused.json["reason"]) == (400, "BadRequest")
+    assert "includeObject" in refused.json["message"]
+
+
+@pytest.mark.parametrize(
+    ("resource", "has_own_fields"),
+    [
+        (f"{RESOURCE}/deviceclasses", False),
+        (f"{RESOURCE}/devicetaintrules", False),
+        ("/apis/storage.k8s.io/v1/storageclasses", False),
+        (f"{RESOURCE}/resourceslices", True),
+        ("/api/v1/nodes", True),
+        ("/api/v1/namespaces", True),
+    ],
+)
+def test_what_has_no_namespace_is_in_none(server: LiveServer, resource: str, has_own_fields: bool) -> None:
+    """Recorded from Kubernetes 1.37, where only cluster-scoped kinds with fields of their own refuse to be asked."""
+    server.request("POST", f"{RESOURCE}/deviceclasses", {"metadata": {"name": "selected"}, "spec": {}})
+    found = server.request("GET", f"{resource}?fieldSelector=metadata.namespace=default")
+    if has_own_fields:
+        assert found.code == 400
+        return
+    assert found.json["items"] == []
+    everything = server.request("GET", resource).json["items"]
+    assert len(server.request("GET", f"{resource}?fieldSelector=metadata.namespace=").json["items"]) == len(everything)
+
+
+def test_a_deleted_rule_is_told_as_in_its_version(server: LiveServer) -> None:
+    """Recorded from Kubernetes 1.37: what was deleted in the older versions, and a Status in v1."""
+    for version, kind in (("v1", "Status"), ("v1beta2", "DeviceTaintRule"), ("v1alpha3", "DeviceTaintRule")):
+        server.request("POST", f"{RESOURCE}/devicetaintrules", rule("told"))
+        path = f"{RESOURCE.removesuffix('v1')}{version}/devicetaintrules/told"
+        assert server.request("DELETE", path).json["kind"] == kind

@@ -25,8 +25,10 @@ ROW_OBJECTS = ("None", "Metadata", "Object")
 _RETURNS_DELETED = frozenset({"pods", "services", "serviceaccounts", "persistentvolumes", "persistentvolumeclaims"})
 
 
-def returns_deleted(kind: Kind) -> bool:
+def returns_deleted(kind: Kind, version: str) -> bool:
     """Whether a delete is answered with what was deleted, and not with a Status."""
+    if kind.kind == "DeviceTaintRule" and version == "v1":
+        return False  # its other versions keep to what they have always done
     return kind.group in (RESOURCE_GROUP, CLUSTER_GROUP, DRAY_GROUP) or kind.resource in _RETURNS_DELETED
 
 
@@ -67,7 +69,7 @@ class Representation:
     def deleted(self, record: Record, *, gone: bool) -> Response:
         """The answer to a delete: the object for some kinds or while it stays, a Status otherwise."""
         kind = self._kind
-        if not gone or returns_deleted(kind):
+        if not gone or returns_deleted(kind, self._version):
             return self.one(record)
         meta = record.obj.metadata
         details = StatusDetails(name=meta.name, group=kind.group, kind=kind.plural, uid=meta.uid)

@@ -112,7 +112,9 @@ def _fields_of(kind: Kind) -> Mapping[str, Getter]:
     if isinstance(kind, CustomKind):
         own = {path.removeprefix("."): _custom(path) for path in kind.version.selectable}
         return {**_NAME, **(_NAMESPACE if kind.namespaced else {}), **own}
-    return {**_NAME, **(_NAMESPACE if kind.namespaced else {}), **_FIELDS.get((kind.group, kind.kind), {})}
+    own = _FIELDS.get((kind.group, kind.kind), {})
+    # What has no namespace and no fields of its own may be asked for it all the same, as in Kubernetes: it is empty.
+    return {**_NAME, **(_NAMESPACE if kind.namespaced or not own else {}), **own}
 
 
 def matcher(kind: Kind, version: str, selector: FieldSelector) -> Callable[[Object], bool]:

@@ -15,6 +15,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
+from dray.api import codec
 from dray.api.generated.core import Namespace, Pod, Service
 from dray.api.generated.scheduling import PodGroup
 from dray.api.idle_fields import idle_fields
@@ -55,6 +56,13 @@ def dry(complete: Finish, revision: int) -> Record:
     """What a dry run answers with: the record as it would be, stored nowhere."""
     made, data = complete(revision)
     return Record(Key("", made.metadata.namespace, made.metadata.name), revision, revision, data, made)
+
+
+def _dry_new(complete: Finish) -> Record:
+    """What a dry run answers with instead of a new object: it has no version, so it can be sent again to be created."""
+    made, _ = complete(0)
+    made = with_metadata(made, resource_version="")
+    return Record(Key("", made.metadata.namespace, made.metadata.name), 0, 0, codec.encode(made), made)
 
 
 def current(engine: Engine, call: Call) -> Record:
@@ -173,7 +181,7 @@ async def _insert(engine: Engine, call: Call, obj: Object) -> Record:
         if stored is not None:
             raise Exists(stored)
         await quota.charges(engine, call, obj)
-        return dry(complete, engine.store.revision)
+        return _dry_new(complete)
     for _ in range(UPDATE_ATTEMPTS):
         others: list[Create | Update] = [*await quota.charges(engine, call, obj)]
         if isinstance(obj, Namespace):

@@ -164,7 +164,7 @@ def _on_object(place: _Place) -> Iterator[Operation]:
             action="delete",
             id=place.id("delete"),
             description=f"Delete one {one}.",
-            result=place.definition if returns_deleted(kind) else STATUS,
+            result=place.definition if returns_deleted(kind, place.version) else STATUS,
             body=DELETE_OPTIONS,
             body_required=False,
             parameters=parameters.DELETE,
