@@ -139,3 +139,62 @@ def test_applying_over_a_plain_client_conflicts_with_its_user_agent(server: Live
     assert refused.code == 409
     assert refused.causes == {("FieldManagerConflict", ".data.a")}
     assert 'conflict with "OpenAPI-Generator"' in refused.json["message"]
+
+
+SENSELESS = [
+    [{}, {}],
+    [{"manager": "m", "operation": "Delete"}],
+    [{"manager": "m", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV2", "fieldsV1": {}}],
+    [{"manager": "m", "operation": "Update", "apiVersion": "a/b/c", "fieldsType": "FieldsV1", "fieldsV1": {}}],
+]
+"""Entries that nobody can read, with which Kubernetes 1.37 leaves things as they are."""
+
+
+def test_one_empty_entry_forgets_who_set_what(server: LiveServer, namespace: str) -> None:
+    path = f"/api/v1/namespaces/{namespace}/configmaps"
+    for name, forget in (
+        ("merged", lambda it: server.request("PATCH", f"{path}/{it}", {"metadata": {"managedFields": [{}]}}, MERGE)),
+        (
+            "put",
+            lambda it: server.request(
+                "PUT", f"{path}/{it}", {**config_map(it), "metadata": {"name": it, "managedFields": [{}]}}
+            ),
+        ),
+        (
+            "patched",
+            lambda it: server.request(
+                "PATCH",
+                f"{path}/{it}",
+                [{"op": "replace", "path": "/metadata/managedFields", "value": [{}]}],
+                "application/json-patch+json",
+            ),
+        ),
+    ):
+        assert owners(server.request("POST", path, config_map(name, a="1")).json)
+        forgotten = forget(name)
+        assert forgotten.code == 200
+        assert "managedFields" not in forgotten.json["metadata"]
+    changed = server.request("PATCH", f"{path}/merged", {"data": {"b": "2"}}, MERGE).json
+    assert owners(changed) == {}  # nobody is on record again until somebody applies
+
+
+@pytest.mark.parametrize("entries", SENSELESS)
+def test_entries_without_sense_change_nothing(server: LiveServer, namespace: str, entries: list[Any]) -> None:
+    path = f"/api/v1/namespaces/{namespace}/configmaps"
+    made = server.request("POST", path, config_map("kept", a="1"), User_Agent="maker/1.0").json
+    given = {**made, "metadata": {**made["metadata"], "managedFields": entries}}
+    same = server.request("PUT", f"{path}/kept", given).json
+    assert same == made
+    assert server.request("PATCH", f"{path}/kept", {"metadata": {"managedFields": entries}}, MERGE).json == made
+
+
+def test_a_status_brings_no_entries(server: LiveServer, namespace: str) -> None:
+    path = f"/apis/resource.k8s.io/v1/namespaces/{namespace}/resourceclaims"
+    claim = {
+        "metadata": {"name": "c"},
+        "spec": {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "g"}}]}},
+    }
+    made = server.request("POST", path, claim).json
+    (entry,) = made["metadata"]["managedFields"]
+    brought = {"metadata": {"managedFields": [{**entry, "manager": "x" * 129}]}, "status": {}}
+    assert server.request("PATCH", f"{path}/c/status", brought, MERGE).json == made

@@ -63,8 +63,9 @@ def of_stored(managed: Iterable[dict[str, Any]]) -> Entries:
 
 
 def read(managed: Iterable[Any]) -> Entries:
-    """The entries that a client sent. Raises PatchError (500) if they make no sense."""
-    return dict(_read_entry(position, entry) for position, entry in enumerate(managed))
+    """The entries that a client sent, without those of no field. Raises PatchError (500) if they make no sense."""
+    found = (_read_entry(position, entry) for position, entry in enumerate(managed))
+    return {owner: entry for owner, entry in found if entry.fields}
 
 
 def _read_entry(position: int, entry: Any) -> tuple[Owner, Entry]:
@@ -73,8 +74,8 @@ def _read_entry(position: int, entry: Any) -> tuple[Owner, Entry]:
     operation, api_version = entry.get("operation"), entry.get("apiVersion")
     if operation not in (APPLY, UPDATE):
         raise _unreadable("operation must be `Apply` or `Update`")
-    if not api_version:
-        raise _unreadable("apiVersion must not be empty")
+    if not api_version or api_version.count("/") > 1:
+        raise _unreadable(f"apiVersion must be a version or a group and a version, not {api_version!r}")
     if entry.get("fieldsType") != "FieldsV1":
         raise _unreadable(f'invalid fieldsType "{entry.get("fieldsType", "")}" in managed fields entry {position}')
     try:

@@ -72,7 +72,7 @@ def track_update(live: Mapping[str, Any] | None, new: Mapping[str, Any], write: 
     A write may set them itself: an empty list or one empty entry forgets everything. An object without any stays
     without until somebody applies. Entries that cannot be made sense of are those of the live object again.
     """
-    known = _starting_point(live, new, write.subresource)
+    known = starting_point(managed_fields(live), managed_fields(new), write.subresource)
     if not known and live is not None:
         return []
     before = shape.zero(write.definition) if live is None else live
@@ -129,10 +129,8 @@ def stripped(found: FieldSet) -> FieldSet:
     return fields.difference(found, _NOBODYS)
 
 
-def _starting_point(live: Mapping[str, Any] | None, new: Mapping[str, Any], subresource: str) -> Entries:
+def starting_point(stored: list[Any] | None, given: list[Any] | None, subresource: str) -> Entries:
     """The entries that a write starts from: those it brings, or else the live ones."""
-    stored = managed_fields(live)
-    given = managed_fields(new)
     if not subresource and given is not None and given != stored:
         if given in ([], [{}]):
             return {}

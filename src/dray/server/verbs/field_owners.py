@@ -26,7 +26,7 @@ from dray.server.custom import shapes
 from dray.server.custom.first_fields import FirstFields
 from dray.server.engine import Call
 from dray.server.objects import with_metadata
-from dray.server.patch import managed
+from dray.server.patch import entries, managed
 from dray.server.patch.entries import UPDATE
 from dray.server.patch.fields import FieldSet
 from dray.server.patch.inline import InlineDefinition
@@ -68,39 +68,51 @@ def document_of(call: Call, obj: Object) -> dict[str, Any]:
     return plain
 
 
-def typed(entries: list[dict[str, Any]]) -> _Entries | None:
+def typed(found: list[dict[str, Any]]) -> _Entries | None:
     """Entries as objects hold them; those of many objects are alike, and there once. None: too many to be kept."""
-    encoded = msgspec.json.encode(entries)
-    if len(encoded) > 2 * parts.MOST_OWNED and parts.are_too_many_owned(entries):
+    encoded = msgspec.json.encode(found)
+    if len(encoded) > 2 * parts.MOST_OWNED and parts.are_too_many_owned(found):
         return None
     return _typed(encoded)
 
 
 @remember_texts(MOST_ENTRIES, longest=LONGEST_REMEMBERED)
-def _typed(entries: bytes) -> _Entries:
-    found = msgspec.json.decode(entries, type=_Entries, dec_hook=decode_value)
+def _typed(encoded: bytes) -> _Entries:
+    found = msgspec.json.decode(encoded, type=_Entries, dec_hook=decode_value)
     for entry in found:
         share(entry)
     return found
 
 
+def settled(call: Call, live: Object, new: Object) -> Object:
+    """The new object with the entries that an update starts from, before anybody judges those that it brings."""
+    given, stored = new.metadata.managed_fields, live.metadata.managed_fields
+    if given is stored or given == stored:
+        return new
+    if not given:
+        return with_metadata(new, managed_fields=stored)
+    known = managed.starting_point(codec.to_builtins(stored), codec.to_builtins(given), call.route.subresource)
+    return with_metadata(new, managed_fields=typed(entries.write(known)) or ())
+
+
 def track(call: Call, live: Object | None, new: Object) -> Object:
-    """The new object with `managedFields` after a write other than apply; `live` is None for a create.
+    """The new object with `managedFields` after a write other than apply; `live` is None for a create, and an update is
+    `settled`.
 
     An object without entries, because a component made it, stays without until somebody applies it: then all of it
     belongs to `before-first-apply`, as in Kubernetes. So it is, too, with one that has more of them than are kept.
     """
-    known = () if live is None else live.metadata.managed_fields
-    if live is not None and not known:
+    if (live is not None and not new.metadata.managed_fields) or not call.field_manager:
         return new
-    if not call.field_manager:
-        return new if new.metadata.managed_fields or not known else with_metadata(new, managed_fields=known)
     if live is None and not new.metadata.managed_fields and (_is_stored_form(call) or call.route.kind.is_custom):
         return with_metadata(new, managed_fields=_first_entries(call, new))
     write = managed.Write(definition_of(call), call.field_manager, str(call.now), call.route.subresource)
-    before = None if live is None else document_of(call, live)
-    entries = managed.track_update(before, document_of(call, new), write)
-    return with_metadata(new, managed_fields=typed(entries) or ())  # as Kubernetes does: the write is worth more
+    after = document_of(call, new)
+    before = None
+    if live is not None:
+        before = document_of(call, with_metadata(live, managed_fields=new.metadata.managed_fields))
+    tracked = managed.track_update(before, after, write)
+    return with_metadata(new, managed_fields=typed(tracked) or ())  # as Kubernetes does: the write is worth more
 
 
 def _is_stored_form(call: Call) -> bool:

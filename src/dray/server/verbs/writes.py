@@ -278,6 +278,8 @@ async def update(
     the same write. Raises ApiError.
     """
     route = call.route
+    if track:
+        change = partial(_settled, call, change)
     for _ in range(UPDATE_ATTEMPTS):
         record = current(engine, call)
         meta = record.obj.metadata
@@ -325,6 +327,10 @@ async def _wanted(engine: Engine, call: Call, change: Change, old: Object, then:
     if then is None:
         return new
     return await _changed(engine, then, replace(new, status=wanted.status), new)  # type: ignore[attr-defined]  # a kind with a status
+
+
+def _settled(call: Call, change: Change, old: Object) -> Object:
+    return field_owners.settled(call, old, change(old))
 
 
 async def is_stale(engine: Engine, record: Record) -> bool:
