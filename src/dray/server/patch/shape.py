@@ -208,6 +208,8 @@ class Keyed(Elements):
 
 
 FREE_FORM: Shape = _FreeForm()
+UNKNOWN: Shape = Atomic(FREE_FORM)
+"""What only those know whom it is meant for, such as the data of a driver: nobody else can tell what its parts mean."""
 
 
 class Inline(Protocol):
@@ -253,7 +255,7 @@ def _of_definition(name: str) -> Shape:
         content = Object(definition.properties, None)
         return Atomic(content) if definition.map_type == "atomic" else content
     if definition.type in ("object", "") and not definition.one_of:
-        return FREE_FORM
+        return UNKNOWN
     return Scalar("" if definition.format or definition.one_of else definition.type)
 
 

@@ -247,3 +247,20 @@ def test_many_managers_are_merged_in_linear_time() -> None:
         return lambda: track_update(rule([], **dict.fromkeys(names, "1")), new, Write(RULE, "m2", NOW))
 
     assert growing_faster(lines_run(work(100)), lines_run(work(200))) == {}
+
+
+def test_what_only_its_reader_understands_is_owned_as_a_whole() -> None:
+    """A driver's data, a revision's content: nobody else knows what their parts mean, so they never merge."""
+    claim = schema.for_kind("resource.k8s.io", "v1", "ResourceClaim")
+    device = {"driver": "d", "pool": "p", "device": "x", "data": {"a": {"b": 1}, "c": [1]}}
+    written = track_update(
+        {"metadata": {"managedFields": [entry("m", SPEC)]}},
+        {"status": {"devices": [device]}},
+        Write(claim, "driver", NOW, "status"),
+    )
+    fields = written[-1]["fieldsV1"]["f:status"]["f:devices"]
+    (key,) = (step for step in fields if step.startswith("k:"))
+    assert fields[key]["f:data"] == {}
+    revision = schema.for_kind("apps", "v1", "ControllerRevision")
+    (made,) = track_update(None, {"data": {"spec": {"a": 1}}, "revision": 1}, Write(revision, "m", NOW))
+    assert made["fieldsV1"] == {"f:data": {}, "f:revision": {}}
