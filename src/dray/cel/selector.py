@@ -25,7 +25,7 @@ from dray.cel.validators import validate
 from dray.cel.values import COST_LIMIT
 from dray.cel.view import DeviceView, device_view
 
-__all__ = ["Selector", "compile"]
+__all__ = ["Selector", "compile", "understood"]
 
 _CACHE_ENTRIES: Final = 4_096
 _EXPLAINED_ENTRIES: Final = 64
@@ -198,16 +198,16 @@ def _compile_now(expression: str) -> Selector | tuple[Issue, ...]:
 
 
 def _compile(expression: str) -> Selector:
-    if not expression.isascii():
-        _check_unicode(expression)
-    parsed = _front_end(expression)
+    parsed = understood(expression)
     _check_result_type(parsed.root)
     planned = plan(parsed.root, expression)
     return Selector(expression, parsed, planned, estimate_cost(parsed.root))
 
 
-def _front_end(expression: str) -> Parsed:
-    """Parse and check."""
+def understood(expression: str) -> Parsed:
+    """An expression over `device`, parsed and checked. Raises CompileError, and RecursionError without room for it."""
+    if not expression.isascii():
+        _check_unicode(expression)
     parsed = parse(expression)
     check(parsed.root, expression)
     validate(parsed.root, expression)
@@ -216,7 +216,7 @@ def _front_end(expression: str) -> Parsed:
 
 @remember_texts(_EXPLAINED_ENTRIES)
 def _terms(expression: str) -> tuple[Term, ...]:
-    return terms(expression, _front_end(expression))
+    return terms(expression, understood(expression))
 
 
 def _check_unicode(expression: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -12,7 +11,6 @@ from dray.api.field import forbidden, invalid, not_supported, required
 from dray.api.resource import (
     DeviceClaim,
     DeviceConstraint,
-    DeviceDerivedAttribute,
     DeviceRequest,
     DeviceSubRequest,
     DeviceToleration,
@@ -27,18 +25,17 @@ from dray.api.resource.claim import (
     MODE_EXACT_COUNT,
     REQUESTS,
     SUBREQUESTS,
-    request_parts,
 )
 from dray.api.resource.device_class import OPAQUE_PARAMETER_BYTES, SELECTORS
 from dray.api.resource.taint import OPERATOR_EQUAL
 from dray.api.sharing import remembered
 from dray.validation import check, names
 from dray.validation.context import DRA_ADMIN_NAMESPACE_LABEL, Context, Errors
+from dray.validation.derived_attributes import DerivedAttributes
 from dray.validation.device_taints import toleration_warnings, validate_declared_toleration, validate_tolerations
 from dray.validation.resource_names import validate_driver_name, validate_fully_qualified_name
 from dray.validation.selectors import validate_selectors
 
-DERIVED_ATTRIBUTES: Final = 32
 MODES: Final = (MODE_ALL, MODE_EXACT_COUNT)
 
 Alternative = TypeVar("Alternative", ExactDeviceRequest, DeviceSubRequest)
@@ -95,11 +92,12 @@ def default_tolerations(tolerations: tuple[DeviceToleration, ...]) -> tuple[Devi
 def validate_device_claim(errors: Errors, claim: DeviceClaim, path: str, *, is_v1beta1: bool) -> None:
     """The whole spec of a claim (4381-40..57)."""
     references = RequestNames.of(claim)
-    used = _constrained_attributes(claim.constraints)
+    derived = DerivedAttributes(claim.constraints)
     if check.fits(errors, f"{path}.requests", claim.requests, REQUESTS):
         for index, request in enumerate(claim.requests):
-            _validate_request(errors, request, f"{path}.requests[{index}]", used, is_v1beta1=is_v1beta1)
+            _validate_request(errors, request, f"{path}.requests[{index}]", derived, is_v1beta1=is_v1beta1)
         check.unique(errors, f"{path}.requests", (request.name for request in claim.requests))
+        derived.check_cost(errors, path)
     if check.fits(errors, f"{path}.constraints", claim.constraints, CONSTRAINTS):
         for index, constraint in enumerate(claim.constraints):
             _validate_constraint(errors, constraint, f"{path}.constraints[{index}]", references)
@@ -140,7 +138,7 @@ def claim_warnings(claim: DeviceClaim, path: str) -> list[str]:
 
 
 def _validate_request(
-    errors: Errors, request: DeviceRequest, path: str, used: Mapping[str, set[str]], *, is_v1beta1: bool
+    errors: Errors, request: DeviceRequest, path: str, derived: DerivedAttributes, *, is_v1beta1: bool
 ) -> None:
     check.name(errors, f"{path}.name", request.name, names.dns_label)
     exactly, subrequests = request.exactly, request.first_available
@@ -155,14 +153,16 @@ def _validate_request(
             check.unique(errors, f"{path}.firstAvailable", (sub.name for sub in subrequests))
     elif exactly is not None:
         declared = path if is_v1beta1 else f"{path}.exactly"
-        _validate_alternative(errors, exactly, f"{path}.exactly", declared, _Use(used, request.name))
+        _validate_alternative(errors, exactly, f"{path}.exactly", declared)
+        derived.check(errors, exactly.derived_attributes, request.name, f"{path}.exactly", declared)
     elif not subrequests:
         errors.append(required(path, "exactly one of exactly and firstAvailable is required"))
     elif check.fits(errors, f"{path}.firstAvailable", subrequests, SUBREQUESTS):
         for index, sub in enumerate(subrequests):
             inner = f"{path}.firstAvailable[{index}]"
             check.name(errors, f"{inner}.name", sub.name, names.dns_label)
-            _validate_alternative(errors, sub, inner, inner, _Use(used, f"{request.name}/{sub.name}"))
+            _validate_alternative(errors, sub, inner, inner)
+            derived.check(errors, sub.derived_attributes, f"{request.name}/{sub.name}", inner, inner)
         check.unique(errors, f"{path}.firstAvailable", (sub.name for sub in subrequests))
 
 
@@ -176,7 +176,7 @@ def _validate_declared(errors: Errors, request: ExactDeviceRequest | DeviceSubRe
 
 
 def _validate_alternative(
-    errors: Errors, request: ExactDeviceRequest | DeviceSubRequest, path: str, declared: str, use: _Use
+    errors: Errors, request: ExactDeviceRequest | DeviceSubRequest, path: str, declared: str
 ) -> None:
     """One way to satisfy a request: its class, selectors, number and tolerations."""
     check.required_name(errors, f"{path}.deviceClassName", request.device_class_name, names.dns_subdomain)
@@ -191,53 +191,6 @@ def _validate_alternative(
         where = declared if request.allocation_mode else path
         errors.append(not_supported(f"{where}.allocationMode", request.allocation_mode, MODES))
     validate_tolerations(errors, request.tolerations, f"{path}.tolerations", f"{declared}.tolerations")
-    if request.derived_attributes:
-        _validate_derived(errors, request.derived_attributes, f"{path}.derivedAttributes", declared, use)
-
-
-class _Use(msgspec.Struct, frozen=True):
-    """Which attributes constraints need of a request."""
-
-    used: Mapping[str, set[str]]
-    request: str
-
-    def needs(self, attribute: str) -> bool:
-        """Whether a constraint on all requests, on this one or on its parent names the attribute."""
-        parent, _ = request_parts(self.request)
-        return any(attribute in self.used.get(target, ()) for target in ("", self.request, parent))
-
-
-def _constrained_attributes(constraints: tuple[DeviceConstraint, ...]) -> dict[str, set[str]]:
-    """Request name → attributes that constraints on it name; "" stands for all requests."""
-    found: dict[str, set[str]] = {}
-    for constraint in constraints:
-        attribute = constraint.match_attribute
-        if attribute is None:
-            attribute = constraint.distinct_attribute
-        if attribute is not None:
-            for target in constraint.requests or ("",):
-                found.setdefault(target, set()).add(attribute)
-    return found
-
-
-def _validate_derived(
-    errors: Errors, attributes: tuple[DeviceDerivedAttribute, ...], path: str, declared: str, use: _Use
-) -> None:
-    declared = f"{declared}.derivedAttributes"
-    check.unique(errors, path, (attribute.name for attribute in attributes))
-    for index, attribute in enumerate(attributes):
-        if attribute.name and not use.needs(attribute.name):
-            detail = "must be named by a constraint on this request"
-            errors.append(invalid(f"{path}[{index}].name", attribute.name, detail))
-    if not check.fits(errors, declared, attributes, DERIVED_ATTRIBUTES):
-        return
-    for index, attribute in enumerate(attributes):
-        if attribute.name:
-            validate_fully_qualified_name(errors, attribute.name, f"{declared}[{index}].name")
-        else:
-            errors.append(required(f"{declared}[{index}].name"))
-        if not attribute.expression:
-            errors.append(required(f"{declared}[{index}].expression"))
 
 
 def _validate_constraint(errors: Errors, constraint: DeviceConstraint, path: str, references: RequestNames) -> None:

@@ -6,10 +6,10 @@ change without making stored objects invalid (4381-52).
 
 from __future__ import annotations
 
-from dray.api.field import forbidden, invalid, required
+from dray.api.field import FieldError, forbidden, invalid, required
 from dray.api.resource.device_class import EXPRESSION_BYTES, SELECTORS, DeviceSelector
 from dray.api.text_memory import remember_texts
-from dray.cel import CompileError, compile
+from dray.cel import CompileError, compile, derived_cost
 from dray.cel.errors import TooComplex
 from dray.validation import check
 from dray.validation.context import Errors
@@ -33,15 +33,33 @@ def validate_selectors(
 
 def validate_expression(errors: Errors, expression: str, path: str) -> None:
     """An expression over `device`: at most 10 KiB, well typed, with a result of true or false, and not too costly."""
+    if _is_short_enough(errors, expression, path):
+        problem, is_too_complex = _problem(expression)
+        if problem:
+            errors.append(_refused(path, expression, problem, is_too_complex=is_too_complex))
+
+
+def validate_derived_expression(errors: Errors, expression: str, path: str) -> int:
+    """An expression that derives an attribute from `device`; the most that it can cost, 0 if something is wrong."""
+    if _is_short_enough(errors, expression, path):
+        try:
+            return derived_cost(expression)
+        except CompileError as error:
+            is_too_complex = isinstance(error, TooComplex)
+            problem = error.message if is_too_complex else str(error)
+            errors.append(_refused(path, expression, problem, is_too_complex=is_too_complex))
+    return 0
+
+
+def _is_short_enough(errors: Errors, expression: str, path: str) -> bool:
     before = len(errors)
     check.length(errors, path, expression, EXPRESSION_BYTES)
-    if len(errors) > before:
-        return
-    problem, is_too_complex = _problem(expression)
-    if is_too_complex:  # Kubernetes forbids these, others are invalid
-        errors.append(forbidden(path, problem))
-    elif problem:
-        errors.append(invalid(path, expression, problem))
+    return len(errors) == before
+
+
+def _refused(path: str, expression: str, problem: str, *, is_too_complex: bool) -> FieldError:
+    """Kubernetes forbids what costs too much; other expressions are invalid."""
+    return forbidden(path, problem) if is_too_complex else invalid(path, expression, problem)
 
 
 @remember_texts(1024)

@@ -53,14 +53,14 @@ def test_a_device_that_cannot_be_evaluated() -> None:
 
 def test_an_expression_is_parsed_once_for_all_devices(monkeypatch: pytest.MonkeyPatch) -> None:
     parsed = []
-    real = selector_module._front_end
+    real = selector_module.understood
 
     def counted(expression: str) -> Any:
         parsed.append(expression)
         return real(expression)
 
     program = cel.compile('device.driver == "counted.example.com"')
-    monkeypatch.setattr(selector_module, "_front_end", counted)
+    monkeypatch.setattr(selector_module, "understood", counted)
     found = [program.explain(cel.device_view({}, f"{number}.example.com")) for number in range(20)]
     assert len(parsed) == 1
     assert [condition.value for conditions in found for condition in conditions] == [False] * 20

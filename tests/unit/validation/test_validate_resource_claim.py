@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import builders
-from dray import validation
+from dray import cel, validation
 from dray.api.times import Time
 
 EXACTLY = "spec.devices.requests[0].exactly"
@@ -386,3 +386,70 @@ def test_v1beta1_requests_are_flat(verdict: Any) -> None:
         ("Required", f"{EXACTLY}.selectors[0].cel"),
         ("Invalid", "spec.devices.requests[0].tolerations[0].key"),
     }
+
+
+def derived(*expressions: str, name: str = "gpu.example.com/x") -> dict[str, Any]:
+    requests = [
+        request(f"r{index}", derivedAttributes=[{"name": name, "expression": each}])
+        for index, each in enumerate(expressions)
+    ]
+    return a_claim(*requests, constraints=[{"matchAttribute": "gpu.example.com/x"}])
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "device.driver",
+        "true",
+        "1",
+        '["a"]',
+        "[]",
+        'semver("1.0.0")',
+        '[semver("1.0.0")]',
+        "dyn(1)",
+        'device.attributes["a.example.com"].model',
+        'device.attributes["a.example.com"].?model.orValue("")',
+    ],
+)
+def test_derived_attributes_are_what_constraints_compare(verdict: Any, expression: str) -> None:
+    assert verdict(derived(expression)) == set()
+
+
+@pytest.mark.parametrize(
+    ("expression", "reason"),
+    [
+        ("device.driver ==", "Invalid"),
+        ("nothing", "Invalid"),
+        ("device", "Invalid"),
+        ('device.attributes["a.example.com"]', "Invalid"),
+        ('device.attributes["a.example.com"].?model', "Invalid"),
+        ('device.capacity["a.example.com"].memory', "Invalid"),
+        ('[quantity("1")]', "Invalid"),
+        ("[[1]]", "Invalid"),
+        ("1.5", "Invalid"),
+        ("1u", "Invalid"),
+        ('b"x"', "Invalid"),
+        ("null", "Invalid"),
+        ("(" * 300 + "1" + ")" * 300, "Invalid"),
+        ('"' + "x" * 10 * 1024 + '"', "TooLong"),
+        (
+            f"{list(range(40))}.map(a, {list(range(40))}.map(b, {list(range(40))}.map(c, a * b * c)))[0][0][0]",
+            "Forbidden",
+        ),
+    ],
+)
+def test_derived_attributes_that_nobody_could_derive(verdict: Any, expression: str, reason: str) -> None:
+    """Recorded from Kubernetes 1.37, which compiles them as it does selectors."""
+    assert verdict(derived(expression)) == {(reason, f"{EXACTLY}.derivedAttributes[0].expression")}
+    sub = subrequest("s", derivedAttributes=[{"name": "gpu.example.com/x", "expression": expression}])
+    constraints = [{"matchAttribute": "gpu.example.com/x"}]
+    path = "spec.devices.requests[0].firstAvailable[0].derivedAttributes[0].expression"
+    assert verdict(a_claim({"name": "r", "firstAvailable": [sub]}, constraints=constraints)) == {(reason, path)}
+
+
+def test_all_derived_attributes_of_a_claim_cost_no_more_than_one_selector(verdict: Any) -> None:
+    one = f"{list(range(100))}.map(a, {list(range(100))}.map(b, a * b))[0][0]"
+    many = cel.derived_cost(one) * 20 // 1_000_000
+    assert 1 <= many < 20
+    assert verdict(derived(one)) == set()
+    assert verdict(derived(*[one] * 20)) == {("Forbidden", "spec.devices")}
