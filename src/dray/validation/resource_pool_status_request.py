@@ -7,13 +7,15 @@ from typing import Final
 from msgspec.structs import replace
 
 from dray.api.field import invalid, required, too_many
-from dray.api.resource import PoolStatus, ResourcePoolStatusRequest
+from dray.api.resource import PoolStatus, ResourcePoolStatusRequest, ResourcePoolStatusRequestSpec
+from dray.api.times import Time
 from dray.validation import check, names
 from dray.validation.conditions import validate_conditions
 from dray.validation.context import Context, Errors
 from dray.validation.resource_names import validate_fully_qualified_name, validate_pool_name
 from dray.validation.rules import Rules
 
+DEFAULT_LIMIT: Final = 100
 LIMIT: Final = 1000
 POOLS: Final = 1000
 CONDITIONS: Final = 10
@@ -21,12 +23,21 @@ SUMMARIES: Final = 32
 ERROR_BYTES: Final = 256
 
 
+def _default(obj: ResourcePoolStatusRequest, _now: Time) -> ResourcePoolStatusRequest:
+    spec = _limited(obj.spec)
+    return obj if spec is obj.spec else replace(obj, spec=spec)
+
+
+def _limited(spec: ResourcePoolStatusRequestSpec) -> ResourcePoolStatusRequestSpec:
+    return spec if spec.limit is not None else replace(spec, limit=DEFAULT_LIMIT)
+
+
 def _check(
     errors: Errors, new: ResourcePoolStatusRequest, old: ResourcePoolStatusRequest | None, _ctx: Context
 ) -> None:
-    """A request does not change."""
+    """A request does not change; one that was stored without a limit has had the usual one all the time."""
     if old is not None:
-        check.immutable(errors, "spec", new.spec, old.spec)
+        check.immutable(errors, "spec", new.spec, _limited(old.spec))
         return
     spec = new.spec
     check.required_name(errors, "spec.driver", spec.driver.lower(), names.dns_subdomain)
@@ -97,6 +108,7 @@ RULES: Final = {
     "ResourcePoolStatusRequest": Rules(
         namespaced=False,
         has_status=True,
+        default=_default,
         change=_change,
         check=_check,
         check_status=_check_status,

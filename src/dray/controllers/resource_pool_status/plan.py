@@ -18,8 +18,8 @@ from dray.api.resource import (
 from dray.api.times import Time
 from dray.controllers.resource_pool_status import views
 from dray.controllers.resource_pool_status.pools import CountedPool, Use, gather_pools, gather_use
+from dray.validation.resource_pool_status_request import DEFAULT_LIMIT
 
-DEFAULT_LIMIT = 100
 ERROR_BYTES = 256
 KEPT_SECONDS = 3600.0
 """How long an answer stays."""
