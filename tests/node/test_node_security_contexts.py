@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import os
+import signal
 import stat
 from pathlib import Path
 from typing import Any
@@ -358,3 +359,20 @@ async def test_a_container_cannot_reach_the_files_that_the_agent_opens_for_it(ho
         assert "done" not in log(world, pod)
         assert precious.read_text() == "precious"
         assert {path.name for path in directory.iterdir()} == {"main"}
+
+
+async def test_containers_hear_signals_that_nobody_wanted_the_agent_to_hear() -> None:
+    """With `nohup`, or in the background of a script, a program is started so that it ignores some."""
+    ignored, blocked = (signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1), (signal.SIGUSR2, signal.SIGRTMIN + 3)
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in ignored}
+    masked = signal.pthread_sigmask(signal.SIG_BLOCK, blocked)
+    try:
+        async with process_world() as world:
+            pod = await world.pod("p", containers=shell("grep ^Sig /proc/self/status"))
+            await world.phase("p", "Succeeded")
+            said = dict(line.split(":\t") for line in log(world, pod).splitlines())
+            assert (said["SigIgn"], said["SigBlk"]) == ("0" * 16, "0" * 16)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, masked)
+        for number, handler in before.items():
+            signal.signal(number, handler)

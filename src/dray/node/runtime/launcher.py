@@ -38,7 +38,8 @@ SET_NO_NEW_PRIVILEGES, SET_SECCOMP, DROP_BOUND, AMBIENT, CLEAR_AMBIENT = 38, 22,
 FILTER = 2
 HIGHEST_CAPABILITY = 63
 CAPABILITY_VERSION = 0x20080522
-IGNORED_BY_PYTHON = (13, 25)
+SIGNALS = range(1, 65)
+SET_MASK = 2
 LIMIT_PROCESSES, LIMIT_OPEN_FILES = 6, 7
 CONTROLLING_TERMINAL, UNLOCK_TERMINAL, OTHER_END = 0x540E, 0x40045431, 0x5441
 TERMINALS = (5, 2)
@@ -289,7 +290,10 @@ def start_loopback() -> None:
 
 def inherit_nothing(plan: Plan) -> None:
     """What goes from a process to its children without being asked for: the agent's keys, which its containers would
-    share, and how much it matters to the machine."""
+    share, how much it matters to the machine, and the signals that it, or who started it, does not want to hear."""
+    for number in SIGNALS:  # some belong to nobody, and cannot be had
+        libc.signal(number, None)
+    libc.sigprocmask(SET_MASK, bytes(128), None)
     # Where there are no keys, or none for the agent, there is nothing to share.
     libc.syscall(ctypes.c_long(KEYS.get(os.uname().machine, -1)), ctypes.c_long(JOIN_SESSION), None)
     with open("/proc/self/oom_score_adj", "r+b", buffering=0) as file:
@@ -306,8 +310,6 @@ def drop_rights(plan: Plan) -> None:
     if not plan["control_group"] and plan["user"] not in (0, os.getuid()):
         limit(LIMIT_PROCESSES, plan["processes"], plan["processes"])
     os.umask(0o022)
-    for number in IGNORED_BY_PYTHON:
-        libc.signal(number, None)
     allowed = plan["capabilities"]
     if plan["changes_user"]:
         for number in range(HIGHEST_CAPABILITY + 1):
