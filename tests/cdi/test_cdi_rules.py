@@ -88,6 +88,7 @@ INVALID = [
     (edited(hooks=[{"hookName": "preStart", "path": "/x"}]), r"hooks\[0\].hookName: Unsupported"),
     (edited(hooks=[{"hookName": "prestart"}]), r"hooks\[0\].path: Required"),
     (edited(hooks=[{"hookName": "prestart", "path": "/x", "env": ["x"]}]), r"hooks\[0\].env\[0\]"),
+    (edited(hooks=[{"hookName": "prestart", "path": "/x", "args": ["x", "a\0"]}]), r"hooks\[0\].args\[1\].*zero byte"),
     (edited(netDevices=[{"hostInterfaceName": "eth0"}]), r"netDevices\[0\].name: Required"),
     (
         edited(netDevices=[{"hostInterfaceName": "a", "name": "x"}, {"hostInterfaceName": "b", "name": "x"}]),

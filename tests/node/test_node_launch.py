@@ -9,8 +9,10 @@ import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from dray.node.runtime import launch
 from dray.node.runtime.launch import Around, Launch, LaunchFailed, Standard, Traces
@@ -79,3 +81,47 @@ async def test_commands_that_a_container_holds_up_keep_no_thread_from_others(hel
         assert not any(one.done() for one in asked)
         await world.delete("holder", grace=0)
         await asyncio.gather(*asked, return_exceptions=True)
+
+
+@pytest.mark.parametrize("full", ["pid", "born"])
+def test_what_cannot_be_noted_does_not_run(full: str, tmp_path: Path) -> None:
+    """On a full disk: nobody would find it again, and it would be started once more."""
+    rights = Rights(user=0, group=0, own_processes=MACHINE.namespaces)
+    wanted = Launch(command=("sleep", "100"), environment={}, rights=rights)
+    name = str(tmp_path / "container")
+    with open("/dev/full", "wb") as none, (tmp_path / "trace").open("wb") as trace:
+        traces = Traces(trace.fileno(), trace.fileno(), -1)
+        traces = replace(traces, **{full: none.fileno()})
+        with pytest.raises(LaunchFailed, match="No space left on device"):
+            launch.start(wanted, MACHINE, Standard(), Around(name, traces, "boot"))
+    assert not [path for path in Path("/proc").iterdir() if path.name.isdigit() and name in command_of(path)]
+
+
+def command_of(process: Path) -> str:
+    try:
+        return (process / "cmdline").read_text()
+    except OSError:
+        return ""
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"command": ("echo", "a\0b")},
+        {"environment": {"A": "a\0b"}},
+        {"environment": {"A\0B": "a"}},
+        {"environment": {"A=B": "a"}},
+        {"directory": "/tmp\0/x"},
+    ],
+    ids=str,
+)
+def test_what_no_program_can_be_given_is_said(odd: dict[str, Any], tmp_path: Path) -> None:
+    """And not left to a traceback in the container's log."""
+    given: dict[str, Any] = {"command": ("true",), "environment": {}, **odd}
+    said = tmp_path / "said"
+    wanted = Launch(rights=Rights(user=MACHINE.user, group=MACHINE.group), **given)
+    with said.open("wb") as log:
+        standard = Standard(output=log.fileno(), errors=log.fileno())
+        with pytest.raises(LaunchFailed, match="command, environment or working directory"):
+            launch.start(wanted, MACHINE, standard, Around("x", Traces(-1, -1, -1), "boot"))
+    assert said.read_bytes() == b""

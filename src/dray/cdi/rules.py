@@ -116,7 +116,11 @@ def _check_env(path: str, env: tuple[str, ...]) -> Iterator[FieldError]:
 def _check_path(path: str, value: str) -> Iterator[FieldError]:
     if not value:
         yield required(path)
-    elif "\0" in value:
+    yield from _check_word(path, value)
+
+
+def _check_word(path: str, value: str) -> Iterator[FieldError]:
+    if "\0" in value:
         yield invalid(path, value, "must not contain a zero byte")
 
 
@@ -125,6 +129,8 @@ def _check_hooks(path: str, edits: ContainerEdits) -> Iterator[FieldError]:
         if hook.hook_name not in HOOKS:
             yield not_supported(f"{path}[{index}].hookName", hook.hook_name, HOOKS)
         yield from _check_path(f"{path}[{index}].path", hook.path)
+        for number, word in enumerate(hook.args):
+            yield from _check_word(f"{path}[{index}].args[{number}]", word)
         yield from _check_env(f"{path}[{index}].env", hook.env)
         yield from _check_uint32(f"{path}[{index}].timeout", hook.timeout)
 

@@ -93,6 +93,8 @@ def main() -> None:
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         os.write(report, f"{error.errno} {where}{error.strerror}".encode())
+    except ValueError as error:  # a zero in a word, for one
+        os.write(report, f"0 its command, environment or working directory: {error}".encode())
     os._exit(128)
 
 
@@ -129,7 +131,8 @@ def launch(plan: Plan) -> None:
             os.write(go, b"x")
             os._exit(0)
         os.close(go)
-        os.read(ready, 1)  # not before the agent could find it again
+        if not os.read(ready, 1):  # not before the agent could find it again; if that cannot be, not at all
+            os._exit(128)
     else:
         note(plan, os.getpid())
     os.setsid()
@@ -171,12 +174,12 @@ def high(descriptor: int) -> int:
 
 def note(plan: Plan, child: int) -> None:
     """Writes down who the container is, for this agent and for the next."""
+    os.write(plan["report"], b"pid %d\n" % child)
     if plan["pid"] >= 0:
         with open(f"/proc/{child}/stat", "rb") as file:
             born = file.read().rpartition(b")")[2].split()[19]
         os.write(plan["born"], born + b" " + plan["boot"].encode() + b"\n")
         os.write(plan["pid"], b"%d\n" % child)
-    os.write(plan["report"], b"pid %d\n" % child)
 
 
 def set_scene(plan: Plan) -> None:
