@@ -67,7 +67,7 @@ def _summarise(claim: ClaimReport) -> str:
     if claim.error:
         return claim.error
     if not claim.nodes:
-        return "there are no nodes"
+        return "there is no node for it"
     blocked = [request for request in claim.requests if not any(node.fits for node in request.nodes)]
     if not blocked:
         return "no node has devices for all requests together"
@@ -94,7 +94,7 @@ def _tell_claim(claim: ClaimReport, style: Style) -> str:
     if claim.error:
         return "\n\n".join(wrap(text, style.width) for text in _tell_error(claim))
     if not claim.nodes:
-        return wrap(f"{claim.claim} is pending: there are no nodes.", style.width)
+        return wrap(f"{claim.claim} is pending: there is no node for it.", style.width)
     fitting = [node.node for node in claim.nodes if node.status == "allocated"]
     where = count(len(claim.nodes), "node")
     if fitting:

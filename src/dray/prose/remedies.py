@@ -165,7 +165,11 @@ def tell_hopeless(request: RequestReport) -> str:
     most = max((node.matching for node in request.nodes), default=0)
     if not most:
         has_problems = any(node.problems for node in request.nodes)
-        return "" if has_problems else "No device matches: nothing that is given back or lifted would help."
+        return (
+            ""
+            if has_problems
+            else "No device that was looked at matches: to give back or lift something there does not help."
+        )
     if request.count is None or most >= request.count:
         if any(_tainting(node) for node in request.nodes):
             return "Nothing that was tried makes it fit; to lift rules and give devices back as well was not tried."

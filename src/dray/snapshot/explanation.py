@@ -21,21 +21,26 @@ class ClaimExplanation:
         report: Explanation,
         trials: Trials | None = None,
         passed_over: Mapping[str, str] | None = None,
+        fits_there: tuple[str, ...] = (),
     ) -> None:
         """`trials` try what would help; without them no advice is given.
 
-        `passed_over` are nodes that take no pods, with why not; the report is about the others.
+        `passed_over` are nodes that take no pods, with why not; the report is about the others. If the claims fit on
+        none of these, `fits_there` are the first of those that have the devices.
         """
         self.report = report
         self.trials = trials
         self.passed_over = dict(passed_over or {})
+        self.fits_there = fits_there
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; `advice` names all devices, claims and rules of what would help."""
         plain = self.report.to_dict()
         if self.trials is not None:
             plain["advice"] = [one.to_dict() for one in all_advice(self.report, self.trials)]
-        return {**plain, "passedOver": self.passed_over} if self.passed_over else plain
+        if self.passed_over:
+            plain["passedOver"] = self.passed_over
+        return {**plain, "wouldFitOn": list(self.fits_there)} if self.fits_there else plain
 
     def text(self, *, now: datetime | None = None, width: int | None = None) -> str:
         """For people: with the ages of taints if `now` is given, and in lines of at most `width`."""
@@ -43,11 +48,14 @@ class ClaimExplanation:
         if not self.passed_over:
             return told
         closed = [f"{node} ({why})" for node, why in self.passed_over.items()]
-        return f"{told}\n\n{wrap(f'Take no pods: {names(closed, 5)}.', width)}"
+        where = f" Devices that fit are on {names(self.fits_there, 5)}." if self.fits_there else ""
+        return f"{told}\n\n{wrap(f'Take no pods: {names(closed, 5)}.{where}', width)}"
 
     def brief(self) -> str:
         """The reasons in one line, for where the claim is named already."""
-        return explanations.brief(self.report)
+        told = explanations.brief(self.report)
+        fitting = [f"{node}, which is {self.passed_over[node]}" for node in self.fits_there]
+        return f"{told}; there are devices on {fitting[0]}" if fitting else told
 
     def __str__(self) -> str:
         return self.text()

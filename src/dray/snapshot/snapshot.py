@@ -39,6 +39,8 @@ from dray.snapshot.outcome import Outcome
 from dray.snapshot.world import Changes, World
 from dray.tracker import EffectiveDevice, PoolView, Problem, Tracker
 
+MAX_CLOSED_TRIED: Final = 8
+"""So many nodes that take no pods are asked whether they have devices for claims that fit on no other."""
 T = TypeVar("T", bound=Object)
 
 _OF_FLEETS = (ManagedCluster, ManagedClusterSet, ManagedClusterSetBinding, PlacementDecision, AddOnPlacementScore)
@@ -296,7 +298,15 @@ class Snapshot:
         opened = [name for name in asked if name not in closed] if closed else nodes
         report = explain(self._world.cluster.inventory, self._world.cluster.classes, claims, opened)
         passed_over = {name: closed[name] for name in asked if name in closed}
-        return ClaimExplanation(report, _advice_of(self), passed_over)
+        is_pending = not report.error and not any(node.status == "allocated" for node in report.nodes)
+        tried = list(passed_over)[:MAX_CLOSED_TRIED] if is_pending else []
+        fitting = tuple(name for name in tried if self._fits(claims, name))
+        return ClaimExplanation(report, _advice_of(self), passed_over, fitting)
+
+    def _fits(self, claims: list[ResourceClaim], node: str) -> bool:
+        """Whether a node has the devices, whatever else is to be said of it."""
+        cluster = self._world.cluster
+        return isinstance(allocate(cluster.inventory, cluster.classes, claims, node, Options()), Allocated)
 
 
 class Placed:

@@ -183,7 +183,7 @@ def test_long_values_are_shortened() -> None:
 @pytest.mark.parametrize(
     ("objects", "says"),
     [
-        ((claim("x"),), "there are no nodes"),
+        ((claim("x"),), "there is no node for it"),
         ((resource_slice("n", device("a"), count=2), claim("x")), "incomplete"),
         ((resource_slice("n", device("a")), claim("x", device_class_name="nic")), "device class nic does not exist"),
         (
@@ -219,7 +219,7 @@ def test_long_values_are_shortened() -> None:
         ),
         (
             (resource_slice("n", device("a")), claim("x", selector='device.driver == "other"')),
-            "0 of 1 device matches.\n\nNo device matches: nothing that is given back or lifted would help.",
+            "0 of 1 device matches.\n\nNo device that was looked at matches: to give back or lift something",
         ),
     ],
 )

@@ -152,7 +152,9 @@ def test_that_nothing_helps_is_said() -> None:
     gpus = resource_slice("node-1", device("gpu-0", numa=0), device("gpu-1", numa=1))
     base = dray.load(node("node-1"), device_class(), gpus, claim("many", count=3), claim("none", selector="false"))
     assert "Nothing that was tried makes it fit" in str(base.explain("ml/many"))
-    assert "No device matches: nothing that is given back or lifted would help" in str(base.explain("ml/none"))
+    assert "No device that was looked at matches: to give back or lift something there does not help" in str(
+        base.explain("ml/none")
+    )
     held_up = base.with_objects(held(claim("other"), "node-1", "gpu-0"), claim("pair", count=2))
     assert "Nothing that was tried" not in str(held_up.explain("ml/pair"))
 
@@ -234,3 +236,22 @@ def test_a_pod_is_not_advised_to_take_from_the_claims_that_it_uses_itself() -> N
     objects += [held(claim("mine"), "n", "a"), claim("wanted")]
     text = explain_pod(dray.load(*objects, held(claim("y"), "n", "b")), "ml/p").text()
     assert "It would fit when b (ml/y) is released." in text
+
+
+@pytest.mark.parametrize("others", [True, False], ids=["others", "alone"])
+def test_devices_that_match_on_a_node_that_takes_no_pods_are_told(others: bool) -> None:
+    """No device of the others matches; to say that nothing helps, or that there are no nodes, is not so."""
+    closed = node("closed", spec={"unschedulable": True})
+    wanted = claim("c", selector='device.attributes["gpu.example.com"].numa == 1')
+    there = [closed, resource_slice("closed", device("gpu-0", numa=1))]
+    there += [node("open"), resource_slice("open", device("gpu-0", numa=0))] if others else []
+    base = dray.load(device_class(), *there, wanted)
+    told = str(base.explain("ml/c"))
+    assert "Take no pods: closed (cordoned). Devices that fit are on closed." in told
+    assert ("No device that was looked at matches" if others else "there is no node for it") in told
+    assert base.explain("ml/c").to_dict()["wouldFitOn"] == ["closed"]
+    outcome = base.allocate("ml/c")
+    assert outcome.explain().brief().endswith("; there are devices on closed, which is cordoned")
+    held_there = base.with_objects(held(claim("h"), "closed", "gpu-0"))
+    assert "Take no pods: closed (cordoned)." in str(held_there.explain("ml/c"))
+    assert "Devices that fit" not in str(held_there.explain("ml/c"))
