@@ -14,7 +14,8 @@ import builders
 from dray.api.generated.core import Event, ObjectReference, Pod
 from dray.api.kinds import CLAIMS, EVENTS, PODS, QUOTAS
 from dray.api.meta import ObjectMeta
-from dray.api.pod_claims import claim_for, consumer, is_owned_by
+from dray.api.pod_claims import claim_for, consumer
+from dray.api.references import is_owned_by
 from dray.api.resource import (
     AllocationResult,
     DeviceAllocationResult,

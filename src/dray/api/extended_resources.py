@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from dray.api.generated.core import Pod
-from dray.api.pod_claims import is_owned_by
+from dray.api.references import is_owned_by
 from dray.api.resource import DeviceClass, ResourceClaim
 
 IMPLICIT: Final = "deviceclass.resource.kubernetes.io/"

@@ -12,6 +12,7 @@ from dray.api.generated.core import Pod, PodResourceClaim, PodResourceClaimStatu
 from dray.api.generated.scheduling import PodGroup, PodGroupResourceClaim
 from dray.api.meta import ObjectMeta, OwnerReference
 from dray.api.pod_groups import consumer_of, group_of, is_group, is_made_for_group_of, owner_reference, shared_entry
+from dray.api.references import is_owned_by
 from dray.api.resource import ResourceClaim, ResourceClaimConsumerReference, ResourceClaimTemplate
 
 POD_CLAIM_NAME: Final = "resource.kubernetes.io/pod-claim-name"
@@ -25,11 +26,6 @@ FindClaim = Callable[[str], ResourceClaim | None]
 def uses_devices(pod: Pod) -> bool:
     """Whether a pod has devices of its own, or shares some."""
     return bool(pod.spec.resource_claims) or pod.status.extended_resource_claim_status is not None
-
-
-def is_owned_by(claim: ResourceClaim, user: Pod | PodGroup) -> bool:
-    """Whether a claim was made for just this pod or group, not for an earlier one of its name (4381-135)."""
-    return any(owner.controller and owner.uid == user.metadata.uid for owner in claim.metadata.owner_references)
 
 
 def is_made_for(claim: ResourceClaim, pod: Pod) -> bool:

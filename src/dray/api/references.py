@@ -76,6 +76,11 @@ def object_reference(obj: Object) -> ObjectReference:
     )
 
 
+def is_owned_by(obj: Object, owner: Object) -> bool:
+    """Whether an object was made for just this one, not for an earlier one of its name (4381-135)."""
+    return any(one.controller and one.uid == owner.metadata.uid for one in obj.metadata.owner_references)
+
+
 def controller_of(obj: Object) -> OwnerReference | None:
     """The owner that manages an object."""
     for owner in obj.metadata.owner_references:

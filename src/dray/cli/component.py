@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import msgspec
 import typer
 
+from dray.api.well_known import OWN_SERVER
 from dray.cli import output
 from dray.cli.option_groups import OptionGroup
 
@@ -205,7 +206,7 @@ async def _default_lease_seconds(client: HttpClient, clock: Clock, say: Callable
     told = ""
     while True:
         try:
-            is_ours = "+dray" in await client.server_version()
+            is_ours = OWN_SERVER in await client.server_version()
         except (ApiError, OSError, TimeoutError) as error:
             if isinstance(error, ApiError) and error.code in (401, 403, 404):
                 return USUAL_SECONDS

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from dray.api.resource.rule_annotations import EVICTIONS_PER_SECOND
+from dray.api.well_known import OWN_SERVER
 from dray.cli import inputs, output
 from dray.cli.running_cluster import RunningCluster
 
@@ -204,7 +205,7 @@ async def tell_end(client: HttpClient | None, until: object) -> str:
 
 
 async def _keeps_ends(client: HttpClient | None) -> bool:
-    return client is None or "+dray" in await client.server_version()
+    return client is None or OWN_SERVER in await client.server_version()
 
 
 def _warner() -> Callable[[str], None]:

@@ -19,7 +19,7 @@ from dray.api.resource.taint import EFFECT_NO_EXECUTE, EFFECT_NO_SCHEDULE
 from dray.api.status import ApiError
 from dray.api.taints import TaintName, taint_text, without
 from dray.api.times import Time, TimeError
-from dray.api.well_known import MAINTENANCE
+from dray.api.well_known import MAINTENANCE, OWN_SERVER
 from dray.cli import inputs, live, output, tables
 from dray.cli.running_cluster import RunningCluster
 from dray.cli.taint_options import Manner, TaintText, Terms, confirm_many, mark
@@ -142,7 +142,7 @@ def _ration(nodes: Sequence[str], taints: Sequence[Taint], rate: int | None) -> 
 
 async def _warn_of_other_servers(client: HttpClient) -> None:
     """Annotations are kept everywhere, but only dray's controller reads this one."""
-    if "+dray" not in await client.server_version():
+    if OWN_SERVER not in await client.server_version():
         live.warn_of_rate("taint-eviction-controller")
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from dray.api.well_known import OWN_SERVER
 from dray.cli import live
 from dray.cli.running_cluster import RunningCluster
 
@@ -43,7 +44,7 @@ async def _set(client: HttpClient, *, is_so: bool) -> None:
         was = not is_so
     patch = {"metadata": {"annotations": {STOP_ANNOTATION: "true" if is_so else None}}}
     await client.patch(NAMESPACES, "", PLACE, patch)
-    others = "+dray" not in await client.server_version()
+    others = OWN_SERVER not in await client.server_version()
     if is_so:
         if others:
             await _soften_rules(client)

@@ -18,7 +18,7 @@ from dray.api.generated.coordination import Lease
 from dray.api.kinds import CLAIMS, CLASSES, LEASES, NAMESPACES, NODES, PATCHES, PODS, RULES, SLICES
 from dray.api.registry import DRAY_GROUP, RESOURCE_GROUP, Kind, faces
 from dray.api.status import ApiError
-from dray.api.well_known import CONTROLLERS_LEASE
+from dray.api.well_known import CONTROLLERS_LEASE, OWN_SERVER
 from dray.client.calls import find, may
 from dray.reconcile.leader import holder
 
@@ -54,7 +54,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_dray(self) -> bool:
         """Whether the server is dray's own."""
-        return "+dray" in self.version
+        return OWN_SERVER in self.version
 
     def place_of(self, kind: Kind) -> str:
         """The version in which dray uses a kind here; empty if it is not there."""

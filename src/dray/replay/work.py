@@ -17,8 +17,8 @@ import msgspec
 
 from dray.api.conditions import DISRUPTION_TARGET, find_condition
 from dray.api.generated.core import Pod
-from dray.api.meta import OwnerReference
 from dray.api.pods import MIRROR_ANNOTATION, RUNNING, is_finished
+from dray.api.references import controller_of
 
 DECIDED: Final = frozenset(
     {"DeletionByTaintManager", "DeletionByDeviceTaintManager", "DeletionByPodGC", "PreemptionByScheduler"}
@@ -52,11 +52,6 @@ def disruption(pod: Pod) -> str:
     """Why a pod is being evicted; empty if it is not."""
     found = find_condition(pod.status.conditions, DISRUPTION_TARGET)
     return (found.reason or "unknown") if found is not None and found.status == "True" else ""
-
-
-def controller_of(pod: Pod) -> OwnerReference | None:
-    """Who makes another pod when this one is gone."""
-    return next((owner for owner in pod.metadata.owner_references if owner.controller), None)
 
 
 class Stories:

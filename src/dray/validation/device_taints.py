@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, TypeVar
 
 from msgspec.structs import replace
 
+from dray.api.cluster import Taint
 from dray.api.field import invalid, not_supported, required, too_long
 from dray.api.resource.taint import (
     EFFECT_NO_EXECUTE,
@@ -25,6 +26,8 @@ from dray.validation.context import Errors
 
 EFFECTS: Final = (EFFECT_NO_EXECUTE, EFFECT_NO_SCHEDULE, EFFECT_NONE)
 OPERATORS: Final = (OPERATOR_EQUAL, OPERATOR_EXISTS)
+T = TypeVar("T", DeviceTaint, Taint)
+"""A taint of a device, or of a cluster."""
 
 
 def validate_taint(
@@ -77,7 +80,7 @@ def validate_declared_toleration(errors: Errors, toleration: DeviceToleration, p
         check.one_of(errors, f"{path}.effect", toleration.effect, EFFECTS)
 
 
-def timed(taints: tuple[DeviceTaint, ...], now: Time) -> tuple[DeviceTaint, ...]:
+def timed(taints: tuple[T, ...], now: Time) -> tuple[T, ...]:
     """Taints with the time at which they were added, where the client gave none; whatever their effect (5055-151)."""
     if all(taint.time_added is not None for taint in taints):
         return taints

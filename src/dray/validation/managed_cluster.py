@@ -11,7 +11,6 @@ from dray.api.cluster import (
     ManagedCluster,
     ManagedClusterSet,
     ManagedClusterSetBinding,
-    Taint,
 )
 from dray.api.cluster.cluster_set import SELECTOR_EXCLUSIVE_LABEL, SELECTOR_TYPES
 from dray.api.cluster.managed_cluster import (
@@ -26,6 +25,7 @@ from dray.api.field import invalid, required
 from dray.api.times import Time
 from dray.validation import check
 from dray.validation.context import Context, Errors
+from dray.validation.device_taints import timed
 from dray.validation.metadata import DNS_LABEL
 from dray.validation.rules import Rules
 
@@ -46,13 +46,9 @@ def _default(obj: ManagedCluster, now: Time) -> ManagedCluster:
     spec = obj.spec
     if not spec.lease_duration_seconds:
         spec = replace(spec, lease_duration_seconds=DEFAULT_LEASE_DURATION_SECONDS)
-    if any(taint.time_added is None for taint in spec.taints):
-        spec = replace(spec, taints=tuple(_timed(taint, now) for taint in spec.taints))
+    if (taints := timed(spec.taints, now)) is not spec.taints:
+        spec = replace(spec, taints=taints)
     return obj if spec is obj.spec else replace(obj, spec=spec)
-
-
-def _timed(taint: Taint, now: Time) -> Taint:
-    return taint if taint.time_added is not None else replace(taint, time_added=now)
 
 
 def _check(errors: Errors, new: ManagedCluster, _old: ManagedCluster | None, _ctx: Context) -> None:

@@ -17,9 +17,9 @@ from msgspec.structs import replace
 from dray.api.generated.core import Namespace, Pod
 from dray.api.generated.scheduling import PodGroup
 from dray.api.meta import Object
-from dray.api.pod_claims import is_owned_by, is_reserved_for
+from dray.api.pod_claims import is_reserved_for
 from dray.api.pod_groups import FINALIZER as GROUP_FINALIZER
-from dray.api.references import full_name
+from dray.api.references import full_name, is_owned_by
 from dray.api.registry import by_kind
 from dray.api.resource import ResourceClaim
 from dray.api.resource.claim import FINALIZER, ResourceClaimStatus

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from dray.api.generated.core import Pod
 from dray.api.meta import Object
-from dray.api.pod_claims import is_owned_by
+from dray.api.references import is_owned_by
 from dray.scheduling.pod_info import PodInfo, identified, read_pod
 from dray.scheduling.refusal import Preempts, Refused
 from dray.scheduling.rehearsal import Rehearsal

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from dray.api.generated.apps import Deployment, StatefulSet
 from dray.api.generated.core import Pod
 from dray.api.meta import Object
-from dray.api.pod_claims import is_owned_by
+from dray.api.references import is_owned_by
 from dray.api.shares import resolve
 from dray.scheduling.pod_info import PodInfo
 from dray.scheduling.refusal import Refused

@@ -13,7 +13,7 @@ from dray.cli.controller_options import GUARD
 from dray.eviction.causes import Source
 from dray.eviction.guard import Base, Guard
 from dray.eviction.node_counts import NodeCounts
-from dray.eviction.recent import SLACK, Recent
+from dray.eviction.recent import SLACK, Departed, Recent
 from dray.eviction.settings import Limit
 
 WINDOW = 10.0
@@ -433,3 +433,13 @@ def test_in_no_window_more_leave_unconfirmed_than_the_limit(data: st.DataObject,
                 assert allows(guard, source) == (guard.hold_of(source) is None)
             else:
                 assert guard.hold_of(source) is None
+
+
+def test_who_has_left_is_on_the_way_no_more() -> None:
+    recent: Recent[str] = Recent()
+    for pod in ("gone", "going"):
+        recent.begin(pod, uses_devices=True)
+    recent.add("gone", 5.0, uses_devices=True)
+    assert recent.past(70.0).departed == (Departed(5.0, 1, 1), Departed(70.0, 1, 1))
+    recent.stay("going")
+    assert recent.past(70.0).departed == (Departed(5.0, 1, 1),)

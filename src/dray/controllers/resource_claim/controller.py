@@ -14,7 +14,6 @@ from dray.api.pod_claims import (
     POD_CLAIM_NAME,
     claim_for,
     claim_for_group,
-    is_owned_by,
     is_reserved_for,
     owning_pod,
     recorded_claims,
@@ -23,7 +22,7 @@ from dray.api.pod_claims import (
     with_statuses,
 )
 from dray.api.pod_groups import group_of, is_group
-from dray.api.references import ObjectName
+from dray.api.references import ObjectName, is_owned_by
 from dray.api.resource import ResourceClaim, ResourceClaimConsumerReference, ResourceClaimTemplate
 from dray.api.resource.claim import FINALIZER
 from dray.api.status import ApiError

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 import msgspec
 
 from dray.api.generated.scheduling import PodGroup, PodGroupResourceClaim, PodGroupResourceClaimStatus
-from dray.api.pod_claims import FindClaim, is_owned_by, recorded_claims
+from dray.api.pod_claims import FindClaim, recorded_claims
+from dray.api.references import is_owned_by
 from dray.controllers.resource_claim.pod_plan import FindMade
 
 

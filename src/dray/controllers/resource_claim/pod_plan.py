@@ -12,14 +12,13 @@ from dray.api.generated.scheduling import PodGroup
 from dray.api.pod_claims import (
     POD_CLAIM_NAME,
     FindClaim,
-    is_owned_by,
     is_reserved_for,
     lacks_claim,
     recorded_claims,
 )
 from dray.api.pod_groups import group_of, is_made_for_group_of, shared_entry
 from dray.api.pods import is_finished
-from dray.api.references import full_name
+from dray.api.references import full_name, is_owned_by
 from dray.api.resource import ResourceClaim
 from dray.api.resource.claim import RESERVED_FOR
 

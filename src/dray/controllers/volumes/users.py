@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from dray.api.generated.core import PersistentVolumeClaim, Pod
-from dray.api.references import ObjectName
+from dray.api.references import ObjectName, is_owned_by
 from dray.client import Informer
 from dray.scheduling.pod_info import volume_claims
 
@@ -33,7 +33,7 @@ def is_in_use(claim: PersistentVolumeClaim, pods: Informer[Pod]) -> bool:
     The pod that it was made for may itself be waiting for the claim to go; it is done with it when its containers are.
     """
     return any(
-        pod.spec.node_name and not (is_shut_down(pod) and _is_made_for(claim, pod))
+        pod.spec.node_name and not (is_shut_down(pod) and is_owned_by(claim, pod))
         for pod in users_of(pods, ObjectName.of(claim))
     )
 
@@ -41,7 +41,3 @@ def is_in_use(claim: PersistentVolumeClaim, pods: Informer[Pod]) -> bool:
 def is_shut_down(pod: Pod) -> bool:
     """Whether a pod goes, and nothing of it runs any more."""
     return pod.metadata.deletion_timestamp is not None and pod.metadata.deletion_grace_period_seconds == 0
-
-
-def _is_made_for(claim: PersistentVolumeClaim, pod: Pod) -> bool:
-    return any(owner.uid == pod.metadata.uid and owner.controller for owner in claim.metadata.owner_references)

@@ -25,6 +25,7 @@ import msgspec
 from dray.files import Directory, UnsafeFile
 from dray.node.runtime.interface import Exit
 from dray.node.runtime.launch import Launch, Standard, Traces
+from dray.node.runtime.machine import process_facts
 
 PODS: Final = "pods"
 LOG_MODE: Final = 0o640
@@ -213,4 +214,4 @@ def boot_id() -> str:
 
 def _birth(pid: int) -> str:
     """When a process began, in clock ticks since the machine did."""
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    return process_facts(pid)[19]

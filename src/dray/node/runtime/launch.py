@@ -18,7 +18,7 @@ import msgspec
 
 from dray.node.runtime import seccomp
 from dray.node.runtime.edits import Bind
-from dray.node.runtime.machine import INTERPRETER, LAUNCHER, Machine
+from dray.node.runtime.machine import INTERPRETER, LAUNCHER, Machine, process_facts
 from dray.node.runtime.rights import Rights
 
 SHELL: Final = "/bin/sh"
@@ -236,7 +236,7 @@ def _noted(said: bytes) -> int | None:
 def _is_stopped(pid: int) -> bool:
     """Whether a child that was not waited for yet does not go on by itself."""
     with contextlib.suppress(OSError):
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in ("T", "t")
+        return process_facts(pid)[0] in ("T", "t")
     return False
 
 

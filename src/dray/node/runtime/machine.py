@@ -141,3 +141,8 @@ def _can_make_namespaces() -> bool:
     if done.returncode not in (CAN, CANNOT):
         raise OSError(errno.EAGAIN, "the machine is too short of memory or files to tell which namespaces can be made")
     return done.returncode == CAN
+
+
+def process_facts(pid: int) -> list[str]:
+    """What the machine tells of a process, from its state on. Raises OSError if there is none."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()

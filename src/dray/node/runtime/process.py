@@ -32,7 +32,7 @@ from dray.node.runtime.hooks import AFTER, BEFORE, END, ContainerInfo, run_hooks
 from dray.node.runtime.interface import CONFIG_ERROR, Exit, OnExit, Order, Running, StartFailed
 from dray.node.runtime.launch import Around, Launch, LaunchFailed, Standard
 from dray.node.runtime.log_times import LogTimes
-from dray.node.runtime.machine import Machine, find_machine
+from dray.node.runtime.machine import Machine, find_machine, process_facts
 from dray.node.runtime.memory_score import memory_score
 from dray.node.runtime.rights import Refusal, Rights, plan_rights, refusal
 from dray.process.own_thread import on_own_thread
@@ -310,5 +310,5 @@ async def _spawned(spawning: Coroutine[None, None, int]) -> int:
 def _lives(pid: int) -> bool:
     """Whether there is such a process, other than one that has ended and waits to be noticed."""
     with contextlib.suppress(OSError):
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in ("Z", "X")
+        return process_facts(pid)[0] not in ("Z", "X")
     return False

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from dray.node.runtime.launch import Standard
-from dray.node.runtime.machine import INTERPRETER
+from dray.node.runtime.machine import INTERPRETER, process_facts
 
 KEEPER: Final = Path(__file__).with_name("terminal_keeper.py")
 MAJORS: Final = range(136, 144)
@@ -60,7 +60,7 @@ def received(holder: socket.socket) -> int:
 
 def resize(process: int, width: int, height: int) -> None:
     """Gives the terminal of a process another size, as it is called there. Raises OSError, also if it has none."""
-    device = int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[4])
+    device = int(process_facts(process)[4])
     if os.major(device) not in MAJORS:
         raise OSError(25, "it has no terminal")
     number = (os.major(device) - MAJORS.start) * 256 + os.minor(device)

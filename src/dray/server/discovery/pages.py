@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from dray import __version__
+from dray.api.well_known import OWN_SERVER
 from dray.process.http import Answer, Request, Response
 from dray.server.discovery.groups import AGGREGATED, Discovery, etag, wants_aggregated
 from dray.server.security.identity import Identity
@@ -22,7 +23,7 @@ def version() -> dict[str, str]:
     return {
         "major": "1",
         "minor": str(KUBERNETES_MINOR),
-        "gitVersion": f"v1.{KUBERNETES_MINOR}.0+dray-{__version__}",
+        "gitVersion": f"v1.{KUBERNETES_MINOR}.0{OWN_SERVER}-{__version__}",
         "gitCommit": "",
         "gitTreeState": "clean",
         "buildDate": "1970-01-01T00:00:00Z",
