@@ -22,6 +22,7 @@ from dray.scheduling.groups import Groups
 from dray.scheduling.node_table import NodeTable
 from dray.scheduling.nominations import Nominations
 from dray.scheduling.pod_info import PodInfo, read_pod
+from dray.scheduling.rankings import Rankings
 from dray.scheduling.volumes import Volumes
 from dray.scheduling.walks import Walks
 from dray.tracker import Change, Event, Tracker
@@ -65,6 +66,7 @@ class Cluster:
         self.nominations = Nominations()
         self.groups = Groups()
         self.walks = Walks(self.nodes)
+        self.rankings = Rankings(self.nodes)
         self._supposed: dict[str, AllocationResult] = {}
         self._leaving: set[str] = set()
         self._priorities: dict[int, int] = {}

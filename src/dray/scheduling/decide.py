@@ -186,6 +186,7 @@ class _Attempt:
         self._filter: NodeFilter = cluster.nodes.filter(pod, question.refused)
         self._preferences = Preferences(pod, cluster.nodes.topology)
         self._has_preferences = bool(self._preferences)
+        self._rankings = cluster.rankings if self._is_ranked(question) else None
         self._walks = cluster.walks if self._is_walk(question) else None
         self._refusals: dict[str, tuple[NodeReason, ...]] = {} if self._walks is None else self._walks.find(pod)
         self._lacking: set[str] = set()
@@ -197,6 +198,19 @@ class _Attempt:
         """Whether the decision can go on where it was after others had a turn."""
         is_for_one = question.most == 1 and question.within is None and not question.refused
         return is_for_one and self._aside is not None and self._filter.depends_on_each_node_alone
+
+    def _is_ranked(self, question: _Question) -> bool:
+        """Whether which of the first nodes that fit is the best depends on nothing but the room on each."""
+        return (
+            question.most == 1
+            and self._devices is None
+            and self._filter.depends_on_room_alone
+            and not question.pod.extended
+            and not self._has_preferences
+            and not question.cluster.nominations
+            and question.within is None
+            and HOSTNAME not in question.pod.pod.spec.node_selector
+        )
 
     def run(self, most: int) -> tuple[Chosen, ...] | Refused:
         """The best of the first nodes that fit."""
@@ -210,8 +224,12 @@ class _Attempt:
         if self._aside is not None and self._nodes.topology.has_counted_much:
             self._aside.end_turn()  # to look at all nodes takes another one
             return Refused(StillDeciding())
+        ranked = None if self._rankings is None else self._rankings.best(pod, refuses)
+        if ranked is not None:
+            return (self._chosen(_Found((), ranked)),)
         enough = max(most, ENOUGH_NODES) if self._is_choosy() else most
         found: list[_Found] = []
+        are_all = False
         judging = self._filter
         if self._nominated is not None and not refuses(self._nominated):
             enough = most  # the node that others were made to leave for it
@@ -246,8 +264,12 @@ class _Attempt:
                 found.append(_Found(score, node, answer))
             if len(found) >= enough or (devices is not None and devices.must_pause()):
                 break
+        else:
+            are_all = True
         if not found:
             return self._refused()
+        if self._rankings is not None and (are_all or len(found) >= enough):
+            self._rankings.keep(pod, found, are_all=are_all)
         if self._has_preferences:
             found = self._with_preferences(found)
         if self._is_narrowed or self._has_preferences:
