@@ -198,3 +198,44 @@ def test_a_status_brings_no_entries(server: LiveServer, namespace: str) -> None:
     (entry,) = made["metadata"]["managedFields"]
     brought = {"metadata": {"managedFields": [{**entry, "manager": "x" * 129}]}, "status": {}}
     assert server.request("PATCH", f"{path}/c/status", brought, MERGE).json == made
+
+
+def test_what_the_server_changes_belongs_to_nobody(server: LiveServer) -> None:
+    """Recorded from Kubernetes 1.37: a new effect has the server set the time, which stays with whoever set it."""
+    rules = "/apis/resource.k8s.io/v1/devicetaintrules"
+    taint = {"key": "k", "effect": "NoExecute", "timeAdded": "2026-01-02T03:04:05Z"}
+    server.request("POST", f"{rules}?fieldManager=maker", {"metadata": {"name": "timed"}, "spec": {"taint": taint}})
+    changed = {"spec": {"taint": {"effect": "NoSchedule"}}}
+    rule = server.request("PATCH", f"{rules}/timed?fieldManager=changer", changed, MERGE).json
+    assert rule["spec"]["taint"]["timeAdded"] != taint["timeAdded"]
+    assert owners(rule) == {
+        ("maker", "Update", ""): {"f:spec": {"f:taint": {"f:key": {}, "f:timeAdded": {}}}},
+        ("changer", "Update", ""): {"f:spec": {"f:taint": {"f:effect": {}}}},
+    }
+
+
+def test_what_a_policy_changes_belongs_to_nobody(server: LiveServer) -> None:
+    """Recorded from Kubernetes 1.37, for new objects and for changed ones."""
+    policies, name = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolic", {"name": "labels"}
+    classes = {"apiGroups": ["resource.k8s.io"], "apiVersions": ["v1"], "resources": ["deviceclasses"]}
+    labels = "Object{metadata: Object.metadata{labels: {'by-policy': request.operation}}}"
+    spec = {
+        "reinvocationPolicy": "Never",
+        "matchConstraints": {"resourceRules": [{**classes, "operations": ["CREATE", "UPDATE"]}]},
+        "mutations": [{"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": labels}}],
+    }
+    assert server.request("POST", f"{policies}ies", {"metadata": name, "spec": spec}).code == 201
+    bound = {"metadata": name, "spec": {"policyName": "labels"}}
+    assert server.request("POST", f"{policies}ybindings", bound).code == 201
+    path = "/apis/resource.k8s.io/v1/deviceclasses"
+    annotated = {"metadata": {"name": "labelled", "annotations": {"a": "b"}}, "spec": {}}
+    server.request("POST", f"{path}?fieldManager=maker", annotated)
+    extended = {"spec": {"extendedResourceName": "example.com/gpu"}}
+    made = server.request("PATCH", f"{path}/labelled?fieldManager=changer", extended, MERGE).json
+    server.request("DELETE", f"{policies}ybindings/labels")
+    server.request("DELETE", f"{policies}ies/labels")
+    assert made["metadata"]["labels"] == {"by-policy": "UPDATE"}
+    assert owners(made) == {
+        ("maker", "Update", ""): {"f:metadata": {"f:annotations": {".": {}, "f:a": {}}}},
+        ("changer", "Update", ""): {"f:spec": {"f:extendedResourceName": {}}},
+    }

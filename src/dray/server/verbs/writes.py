@@ -289,11 +289,11 @@ async def update(
             raise errors.conflict(route.kind, route.name, _other_uid(uid, meta.uid))
         call.is_large = call.is_large or record.size > LARGE
         old = record.obj if not route.kind.converts else await shown_form(engine, call, record.obj)
-        new = await _wanted(engine, call, change, old, then)
+        new, asked = await _wanted(engine, call, change, old, then)
         if call.is_large:
-            changed = await engine.beside(call, _if_changed, call, old, new, track)
+            changed = await engine.beside(call, _if_changed, call, old, new, asked if track else None)
         else:
-            changed = _if_changed(call, old, new, track)
+            changed = _if_changed(call, old, new, asked if track else None)
         if changed is None and await is_stale(engine, record):
             continue
         if changed is None and engine.store.is_outdated(record.key):
@@ -318,15 +318,18 @@ async def update(
     raise errors.conflict(route.kind, route.name, "too many others are writing the object")
 
 
-async def _wanted(engine: Engine, call: Call, change: Change, old: Object, then: Call | None) -> Object:
-    """What `change` makes of an object, as everybody who has a say in it leaves it. Raises ApiError."""
+async def _wanted(engine: Engine, call: Call, change: Change, old: Object, then: Call | None) -> tuple[Object, Object]:
+    """What `change` makes of an object, as everybody who has a say in it leaves it, and as it was asked for.
+
+    Raises ApiError.
+    """
     wanted = await engine.beside(call, change, old) if call.is_large else change(old)
     if wanted.metadata.resource_version not in ("", old.metadata.resource_version):
         raise errors.conflict(call.route.kind, call.route.name)  # a patch may name the revision it is for
-    new = await _changed(engine, call, wanted, old)
-    if then is None:
-        return new
-    return await _changed(engine, then, replace(new, status=wanted.status), new)  # type: ignore[attr-defined]  # a kind with a status
+    new, asked = await _changed(engine, call, wanted, old)
+    if then is not None:
+        new, _ = await _changed(engine, then, replace(new, status=wanted.status), new)  # type: ignore[attr-defined]  # a kind with a status
+    return new, asked
 
 
 def _settled(call: Call, change: Change, old: Object) -> Object:
@@ -341,11 +344,16 @@ async def is_stale(engine: Engine, record: Record) -> bool:
     return engine.store.get(record.key) is not record
 
 
-def _if_changed(call: Call, old: Object, new: Object, track: bool) -> Object | None:
-    """The new object, with who set its fields; None if it is as it was."""
+def _if_changed(call: Call, old: Object, new: Object, asked: Object | None) -> Object | None:
+    """The new object, with who set its fields if it is known what was asked for; None if it is as it was."""
     if new == old:
         return None
-    return field_owners.track(call, old, new) if track else new
+    if asked is None:
+        return new
+    # What admission and the server itself change is nobody's. Of what is sent to other subresources, they take a part.
+    sent = asked if call.route.subresource in ("", "status") else new
+    owned = field_owners.track(call, old, sent).metadata.managed_fields
+    return new if new.metadata.managed_fields is owned else with_metadata(new, managed_fields=owned)
 
 
 async def stored_form(engine: Engine, call: Call, obj: Object) -> Object:
@@ -373,8 +381,8 @@ def _other_uid(expected: str, actual: str) -> str:
     return f"Precondition failed: UID in precondition: {expected}, UID in object meta: {actual}"
 
 
-async def _changed(engine: Engine, call: Call, new: Object, old: Object) -> Object:
-    """The new object after everything that may change or refuse it."""
+async def _changed(engine: Engine, call: Call, new: Object, old: Object) -> tuple[Object, Object]:
+    """The new object after everything that may change or refuse it, and as it was before that."""
     context = engine.context(call)
     strategy = engine.strategies.update(call.route.kind, call.route.subresource)
     if new.metadata is not old.metadata:
@@ -383,10 +391,11 @@ async def _changed(engine: Engine, call: Call, new: Object, old: Object) -> Obje
         new = await engine.beside(call, strategy.default, new, call.now)
     else:
         new = strategy.default(new, call.now)
+    asked = new
     written = await engine.admission.mutate(engine, call, new, old)
     new = await _in_time(engine, call, context, partial(_judged_update, call, strategy, written, old))
     await engine.admission.check(engine, call, new, old)
-    return new
+    return new, asked
 
 
 def _judged_update(call: Call, strategy: UpdateStrategy, written: Object, old: Object, context: Context) -> Object:
