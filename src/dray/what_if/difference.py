@@ -17,6 +17,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from dray.allocator.reasons import Report
+from dray.api.kinds import PODS
 from dray.api.meta import Object
 from dray.api.references import ObjectName, ObjectRef, full_name
 from dray.api.resource import DeviceTaintRule, ResourceClaim
@@ -162,7 +163,7 @@ def compare(before: Snapshot, after: Snapshot, now: datetime) -> Difference:
     leaving = dict(_leave_earlier(old.forecast.evictions, new.forecast.evictions))
     leaving |= {pod: one for pod, one in node_evictions(after, nodes, now).items() if pod not in leaving}
     claims = compare_claims(after.objects(ResourceClaim), old.inspection, new.inspection, devices)
-    pending = with_victims(after, tuple(compare_pending(old.chances, new.chances)))
+    pending = with_victims(after, tuple(compare_pending(old.chances, new.chances, before)))
     moved = move_elsewhere(after, leaving)
     fitting = [*(one.pod for one in moved if one.fits), *(one.pod for one in pending if one.pod and one.fits)]
     return Difference(
@@ -173,7 +174,11 @@ def compare(before: Snapshot, after: Snapshot, now: datetime) -> Difference:
         nodes=tuple(compare_nodes(nodes, after)),
         rules=tuple(_tell_rule(rule, new.previews[rule.metadata.name]) for rule in rules),
         evictions=moved,
-        spared=tuple(gone.pod for pod, gone in old.forecast.evictions.items() if pod not in new.forecast.evictions),
+        spared=tuple(
+            gone.pod
+            for pod, gone in old.forecast.evictions.items()
+            if pod not in new.forecast.evictions and not _is_deleted(before, after, pod)
+        ),
         protected=len(new.forecast.protected - old.forecast.protected),
         finished=max((eviction.expected for eviction in leaving.values()), default=None),
         pending=pending,
@@ -207,6 +212,12 @@ def _leave_earlier(
         known = before.get(pod)
         if known is None or Time.parse(eviction.due).datetime() < Time.parse(known.due).datetime():
             yield pod, eviction
+
+
+def _is_deleted(before: Snapshot, after: Snapshot, pod: ObjectRef) -> bool:
+    """Whether a pod is taken away; one that only reservations mention never was there."""
+    place = (PODS.resource, pod.namespace, pod.name)
+    return before.get(*place) is not None and after.get(*place) is None
 
 
 def _object_change(here: Object | None, there: Object | None) -> ObjectChange:

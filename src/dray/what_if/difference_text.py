@@ -172,11 +172,18 @@ def _tell_pending(difference: Difference) -> Iterator[str | Rows]:
         for change in difference.pending:
             if not getattr(change, column):
                 continue
-            before = "new" if change.fitted_before is None else "fitted" if change.fitted_before else "did not fit"
-            rows.append((getattr(change, column), before, _tell_chance(change)))
+            rows.append((getattr(change, column), _tell_before(change), _tell_chance(change)))
         if rows:
             alone = ", each as if the others did not wait:" if len(rows) > 1 else ":"
             yield Rows(f"{title}{alone}", (column, "before", "after"), rows)
+
+
+def _tell_before(change: PendingChange) -> str:
+    if change.fitted_before is not None:
+        return "fitted" if change.fitted_before else "did not fit"
+    if change.is_new:
+        return "new"
+    return "was allocated" if change.was_allocated else "not known"
 
 
 def _tell_chance(change: PendingChange) -> str:

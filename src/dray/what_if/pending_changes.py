@@ -12,7 +12,11 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from dray.allocator.reasons import Report
+from dray.api.kinds import CLAIMS, PODS
+from dray.api.meta import Object
 from dray.api.references import full_name
+from dray.api.registry import Kind
+from dray.api.resource import ResourceClaim
 from dray.scheduling.judgeable import cannot_judge
 from dray.scheduling.pod_info import PodInfo
 from dray.scheduling.refusal import GroupPreempts, Preempts, Refused
@@ -34,7 +38,10 @@ class PendingChange(Report, frozen=True, kw_only=True):
     """Null for a pod that nobody here can judge."""
     node: str | None = None
     fitted_before: bool | None = None
-    """Absent for a new one, and for one that nobody could judge."""
+    """Absent for one that did not wait before, and for one that nobody could judge."""
+    is_new: bool = False
+    was_allocated: bool = False
+    """A claim that had devices."""
     message: str = ""
     victims: tuple[str, ...] = ()
     """Pods of lower priority that the scheduler makes go for it."""
@@ -89,14 +96,19 @@ def _assess(rehearsal: Rehearsal, pod: PodInfo) -> Chance:
     return Chance(fits=True, node=answer.node, message="")
 
 
-def compare_pending(before: Chances, after: Chances) -> Iterator[PendingChange]:
+def compare_pending(before: Chances, after: Chances, there_was: Snapshot) -> Iterator[PendingChange]:
     """Who fits now, no longer fits, or is new."""
+
+    def find(kind: Kind, name: str) -> Object | None:
+        return there_was.get(kind.resource, *name.split("/", 1))
+
     for name, chance, fitted in _differing(before.claims, after.claims):
-        yield PendingChange(
-            claim=name, fits=chance.fits, node=chance.node, fitted_before=fitted, message=chance.message
-        )
+        here = find(CLAIMS, name)
+        had = isinstance(here, ResourceClaim) and here.status.allocation is not None
+        told = chance._asdict()
+        yield PendingChange(claim=name, fitted_before=fitted, is_new=here is None, was_allocated=had, **told)
     for name, chance, fitted in _differing(before.pods, after.pods):
-        yield PendingChange(pod=name, fits=chance.fits, node=chance.node, fitted_before=fitted, message=chance.message)
+        yield PendingChange(pod=name, fitted_before=fitted, is_new=find(PODS, name) is None, **chance._asdict())
 
 
 def with_victims(after: Snapshot, changes: tuple[PendingChange, ...]) -> tuple[PendingChange, ...]:

@@ -12,6 +12,7 @@ import builders
 import dray
 from dray.api.times import Time
 from dray.snapshot import Snapshot
+from dray.what_if.deletions import delete
 from dray.what_if.difference import Difference, compare
 from snapshot_objects import Manifest, claim, device, device_class, held, node, patch, pod, resource_slice, rule
 
@@ -351,3 +352,28 @@ def test_pods_that_would_have_to_go_for_a_new_one_are_told(policy: str, victims:
     (change,) = [one for one in difference.pending if one.pod]
     assert (change.fits, change.victims, difference.is_disruptive) == (False, victims, bool(victims))
     assert ("makes pods of lower priority go: ml/p" in str(difference)) == bool(victims)
+
+
+def test_who_is_deleted_does_not_stay_and_a_claim_that_is_let_go_of_is_not_new() -> None:
+    tolerant = claim("a", tolerations=[{**KEY, "effect": "NoExecute", "tolerationSeconds": 600}])
+    used = held(tolerant, "node-1", "gpu-0", pods=("p",))
+    base = cluster(node("node-1"), node("node-2"), used, pod("p"), rule("r", pool="node-1"))
+    gone = compare(base, delete(base, ["pod/ml/p"], NOW), NOW)
+    assert gone.spared == ()
+    assert "may stay" not in str(gone)
+    ((change,), (row,)) = gone.pending, [line for line in str(gone).splitlines() if line.startswith("  ml/a")]
+    assert (change.claim, change.fitted_before, change.is_new, change.was_allocated) == ("ml/a", None, False, True)
+    assert row.split()[1:3] == ["was", "allocated"]
+    assert compare(base, base.without("devicetaintrule/r"), NOW).spared == ("ml/p",)
+    (new,) = after(base, claim("b")).pending
+    assert new.is_new
+    assert "  ml/b   new     fits on" in str(after(base, claim("b")))
+
+
+def test_a_pod_that_could_not_be_judged_is_not_new() -> None:
+    waits = pod("waits", "", phase="Pending")
+    other = {**waits, "spec": {**waits["spec"], "schedulerName": "another"}}
+    base = cluster(node("node-1"), other, claim("x"))
+    (change,) = [one for one in after(base, waits).pending if one.pod]
+    assert (change.fits, change.fitted_before, change.is_new) == (True, None, False)
+    assert "  ml/waits  not known  fits on node-1" in str(after(base, waits))
