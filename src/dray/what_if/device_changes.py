@@ -39,6 +39,8 @@ class DeviceChange(Report, frozen=True, kw_only=True):
     change: str
     reasons: tuple[str, ...] = ()
     """Why: what stands in the way now; for a device that is usable again, what no longer does."""
+    is_tolerable: bool = False
+    """Whether nothing but taints stands in the way now: claims that tolerate them can have it."""
     values: dict[str, ValueChange] = {}
     """Attributes and capacities that patches or drivers changed."""
     patches: tuple[str, ...] = ()
@@ -135,10 +137,13 @@ def _taint_key(taint: TrackedTaint) -> tuple[str | None, str, str, str]:
     return (taint.rule, taint.taint.key, taint.taint.value, taint.taint.effect)
 
 
+def _taints(seen: JudgedDevice) -> list[str]:
+    return [tell_taint(taint) for taint in seen.device.taints if taint.effect != "None"]
+
+
 def _obstacles(seen: JudgedDevice) -> list[str]:
     """What keeps every claim without tolerations from a device."""
-    taints = [tell_taint(taint) for taint in seen.device.taints if taint.effect != "None"]
-    return [*taints, *filter(None, (seen.problem, seen.node_problem, seen.used_up))]
+    return [*_taints(seen), *filter(None, (seen.problem, seen.node_problem, seen.used_up))]
 
 
 def _describe(seen: JudgedDevice, change: str, reasons: tuple[str, ...]) -> DeviceChange:
@@ -183,6 +188,7 @@ def _compare(
         node=new.device.access.node_name,
         change=change,
         reasons=tuple(reasons),
+        is_tolerable=change == UNUSABLE and is_ == _taints(new),
         values=values,
         patches=new.device.patches,
         classes_lost=tuple(sorted(matched - matches)),

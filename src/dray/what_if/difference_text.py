@@ -24,11 +24,13 @@ if TYPE_CHECKING:
 MAX_ROWS = 20
 
 _TITLES = {
-    UNUSABLE: "unusable for claims without toleration",
-    REMOVED: "gone",
-    USABLE: "usable again",
-    ADDED: "new",
-    CHANGED: "changed",
+    # By what happened, and whether nothing but taints stands in the way then.
+    (UNUSABLE, True): "unusable for claims without toleration",
+    (UNUSABLE, False): "unusable",
+    (REMOVED, False): "gone",
+    (USABLE, False): "usable again",
+    (ADDED, False): "new",
+    (CHANGED, False): "changed",
 }
 
 _VERDICTS = {True: "fits", False: "does not fit", None: "cannot be judged"}
@@ -94,8 +96,8 @@ def _tell_nodes(difference: Difference) -> Iterator[str | Rows]:
 
 
 def _tell_devices(difference: Difference) -> Iterator[str | Rows]:
-    for kind, title in _TITLES.items():
-        changes = [change for change in difference.devices if change.change == kind]
+    for (kind, is_tolerable), title in _TITLES.items():
+        changes = [one for one in difference.devices if (one.change, one.is_tolerable) == (kind, is_tolerable)]
         if not changes:
             continue
         places: dict[str, list[DeviceChange]] = {}

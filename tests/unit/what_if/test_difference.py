@@ -377,3 +377,13 @@ def test_a_pod_that_could_not_be_judged_is_not_new() -> None:
     (change,) = [one for one in after(base, waits).pending if one.pod]
     assert (change.fits, change.fitted_before, change.is_new) == (True, None, False)
     assert "  ml/waits  not known  fits on node-1" in str(after(base, waits))
+
+
+def test_tolerations_are_spoken_of_where_they_help() -> None:
+    base = cluster(node("node-1"), node("node-2"))
+    tainted = after(base, rule("r", "NoSchedule", pool="node-1"))
+    assert "2 devices unusable for claims without toleration:" in str(tainted)
+    assert all(change.is_tolerable for change in tainted.devices)
+    gone = compare(base, base.without("node/node-1"), NOW)
+    assert "2 devices unusable:" in str(gone)
+    assert not any(change.is_tolerable for change in gone.devices)
