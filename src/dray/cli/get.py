@@ -131,8 +131,9 @@ async def _look(wanted: Wanted, connection: Connection, *, watch: bool) -> bool:
             try:
                 await _start(view, wanted)
             except (ApiError, OSError, TimeoutError) as error:
-                told = live.tell_forbidden(error) if isinstance(error, ApiError) else error
-                output.fail(f"cannot read {wanted.what.value} from {connection.server}: {told}")
+                if isinstance(error, ApiError):
+                    output.fail(f"cannot read {wanted.what.value}: {connection.server}: {live.tell_forbidden(error)}")
+                output.fail(f"cannot read {wanted.what.value}: {error or f'{connection.server} does not answer'}")
             if watch:
                 await _watch(view, wanted)
                 return True

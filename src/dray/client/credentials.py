@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 from typing import Protocol
 
@@ -31,11 +30,14 @@ class GivenToken:
         self._path = connection.token_file
         self._value = connection.token if self._path is None else ""
         self._read_at = float("-inf")
+        self._trouble = ""
 
     async def current(self) -> str:
-        """The token to send; empty for none."""
-        if self._path is not None and time.monotonic() - self._read_at >= TOKEN_SECONDS:
+        """The token to send; empty for none. Raises OSError for a file that has had none."""
+        if not self._value or time.monotonic() - self._read_at >= TOKEN_SECONDS:
             self._read()
+        if self._path is not None and not self._value:
+            raise ConnectionError(f"there is no token in {self._path}{f': {self._trouble}' if self._trouble else ''}")
         return self._value
 
     async def renew(self, refused: str) -> bool:
@@ -47,5 +49,10 @@ class GivenToken:
         if self._path is None:
             return
         self._read_at = time.monotonic()
-        with contextlib.suppress(OSError, UnicodeDecodeError):
+        try:
             self._value = self._path.read_text().strip() or self._value
+            self._trouble = ""
+        except OSError as error:
+            self._trouble = (error.strerror or str(error)).lower()
+        except UnicodeDecodeError:
+            self._trouble = "it is no text"

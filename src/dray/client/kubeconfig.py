@@ -159,6 +159,8 @@ class _Document:
             content = yaml.load(_read(path), Loader=yaml.CSafeLoader)
         except yaml.YAMLError as error:
             raise KubeconfigError(f"{path} is not YAML: {' '.join(str(error).split())}") from None
+        if content is None:  # an empty file says nothing, as with kubectl
+            content = {}
         if not isinstance(content, dict):
             raise KubeconfigError(f"{path} is not a kubeconfig")
         self.content: dict[str, Any] = content

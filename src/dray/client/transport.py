@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
 import socket
 import ssl
@@ -26,7 +27,7 @@ from dray.client.credentials import Credential, GivenToken
 from dray.client.exec_credential import CredentialError, ExecCredential
 from dray.client.kubeconfig import Connection, KubeconfigError
 from dray.client.retries import pause_before_retry
-from dray.client.trust import trusting
+from dray.client.trust import tell_certificate, trusting
 
 JSON = "application/json"
 REQUEST_SECONDS = 60.0
@@ -95,7 +96,7 @@ class Transport:
                 continue
             pause = pause_before_retry(attempt, code, headers, reads=method == "GET") if retry else None
             if pause is None:
-                raise failure_of(data, code)
+                raise self._refused(failure_of(data, code))
             await self._sleep(pause)
 
     @contextlib.asynccontextmanager
@@ -190,7 +191,28 @@ class Transport:
         return self._tls
 
     def _broken(self, error: aiohttp.ClientError) -> OSError:
-        return ConnectionError(f"{self._connection.server}: {_why(error)}")
+        return ConnectionError(f"{self._connection.server}: {_why(error)}{self._doubt(error)}")
+
+    def _refused(self, error: ApiError) -> ApiError:
+        certificate = self._connection.certificate
+        if error.code != HTTPStatus.UNAUTHORIZED or certificate is None:
+            return error
+        return ApiError(error.code, error.reason, f"{error}{tell_certificate(certificate)}")
+
+    def _doubt(self, error: aiohttp.ClientError) -> str:
+        """What may have made the server close a connection: dray's refuses certificates before it can say why."""
+        if not _is_closed(error):
+            return ""
+        if self._tls is None:
+            return " (does it speak https?)"
+        return tell_certificate(self._connection.certificate) if self._connection.certificate is not None else ""
+
+
+def _is_closed(error: aiohttp.ClientError) -> bool:
+    """Whether the other side has closed a connection without a word."""
+    if isinstance(error, aiohttp.ClientOSError) and error.errno in (errno.ECONNRESET, errno.EPIPE):
+        return True
+    return isinstance(error, aiohttp.ServerDisconnectedError | aiohttp.ClientConnectionResetError)
 
 
 def _why(error: aiohttp.ClientError) -> str:
@@ -201,7 +223,7 @@ def _why(error: aiohttp.ClientError) -> str:
         told = (os.strerror(number) if is_of_the_system else cause.strerror or str(cause)).lower()
         is_of_proxy = isinstance(error, aiohttp.ClientProxyConnectionError)
         return f"the proxy {error.host}:{error.port}: {told}" if is_of_proxy else told
-    return str(error) or type(error).__name__
+    return "it closed the connection" if _is_closed(error) else str(error) or type(error).__name__
 
 
 def _credential(connection: Connection) -> Credential:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import ssl
+from datetime import UTC, datetime
 
 
 def trusting(authorities: str | None = None) -> ssl.SSLContext:
@@ -16,3 +18,14 @@ def trusting(authorities: str | None = None) -> ssl.SSLContext:
     context = ssl.create_default_context(cadata=authorities)
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     return context
+
+
+def tell_certificate(certificate: bytes) -> str:
+    """Why a server may not take the certificate of a client, in brackets: that it has expired, if so."""
+    from cryptography import x509
+
+    with contextlib.suppress(ValueError):
+        end = x509.load_pem_x509_certificate(certificate).not_valid_after_utc
+        if end < datetime.now(UTC):
+            return f" (the client certificate has expired at {end:%Y-%m-%dT%H:%M:%SZ})"
+    return " (it may not trust the client certificate)"

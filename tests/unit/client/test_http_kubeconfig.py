@@ -1,6 +1,7 @@
 """Kubeconfigs and what a pod has: what is read from them, and what is refused and why."""
 
 import base64
+import os
 from pathlib import Path
 from typing import Any
 
@@ -104,7 +105,9 @@ def test_a_program_for_credentials_and_a_proxy(tmp_path: Path) -> None:
 def test_several_files_are_one_config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = write(tmp_path / "first", {"token": "first"}, contexts=[])
     second = write(tmp_path / "second", {"token": "second"})
-    monkeypatch.setenv("KUBECONFIG", f"{tmp_path / 'missing'}:{first}:{second}")
+    empty = tmp_path / "empty"
+    empty.write_text("# nothing yet\n")
+    monkeypatch.setenv("KUBECONFIG", f"{tmp_path / 'missing'}:{empty}:{os.devnull}:{first}:{second}")
     assert find_connection().token == "first"
     assert find_connection(second).token == "second"
 
