@@ -88,9 +88,11 @@ def _become(request: bytes, streams: list[int]) -> None:
     faulthandler.enable()  # a crash in a library's C says where
     # Whoever runs the tests in the background may have had all of them ignore Ctrl-C.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    # What an interpreter looks at when it starts, as far as tests set it.
+    # What an interpreter makes of its streams when it starts, and looks at then, as far as tests set it.
+    sys.stdout = os.fdopen(1, "w", closefd=False)
+    sys.stderr = os.fdopen(2, "w", buffering=1, errors="backslashreplace", closefd=False)
     if "PYTHONUNBUFFERED" in environment:
-        sys.stdout.reconfigure(write_through=True)  # type: ignore[union-attr]
+        sys.stdout.reconfigure(write_through=True)
     if "ResourceWarning" in environment.get("PYTHONWARNINGS", ""):
         warnings.simplefilter("always", ResourceWarning)
 

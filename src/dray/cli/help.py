@@ -8,6 +8,7 @@ from typing import Any, Final, get_args
 from typer import BadParameter
 from typer.core import TyperGroup
 
+from dray.cli import output, terminal
 from dray.cli.commands import COMMANDS, CommandsByName
 
 WIDEST: Final = 120
@@ -51,9 +52,15 @@ class Commands(TyperGroup):
         self.commands: Any = CommandsByName(_finish)
 
     def invoke(self, ctx: Any) -> Any:
-        """As always; what is wrong with a value is said without the word of the library that found it."""
+        """As always; what is wrong with a value is said without the word of the library that found it.
+
+        A closed pipe ends the program here: the library takes it for an answer, and ends with 1.
+        """
         try:
             return super().invoke(ctx)
+        except BrokenPipeError:
+            terminal.read_by_nobody()
+            raise SystemExit(output.CLOSED_PIPE) from None
         except BadParameter as error:
             error.message = error.message.removeprefix("Value error, ")
             raise

@@ -41,15 +41,18 @@ def _options(
 
 
 def main() -> None:
-    """Runs the command line. A closed pipe ends quietly, Ctrl-C with the usual code."""
+    """Runs the command line. A closed pipe ends quietly, and like Ctrl-C with the usual code: it is no answer."""
     terminal.guard()
     try:
-        app(prog_name=_program())
+        try:
+            app(prog_name=_program())
+        finally:
+            sys.stdout.flush()  # nobody may read what is left
     except extras.MissingExtra as error:
         output.fail(str(error))
     except BrokenPipeError:
         terminal.read_by_nobody()
-        raise SystemExit(1) from None
+        raise SystemExit(output.CLOSED_PIPE) from None
     except KeyboardInterrupt:
         raise SystemExit(130) from None
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 YES, NO, CANNOT = 0, 1, 2
+CLOSED_PIPE = 141
+"""No answer: nobody reads it. What shells say of programs that a pipe ends."""
 
 
 class Format(StrEnum):

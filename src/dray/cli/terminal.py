@@ -5,6 +5,7 @@ Programs that read what a command prints get every byte of it; people at a termi
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Iterable
@@ -14,9 +15,15 @@ from dray.api.visible import visible
 
 
 def guard() -> None:
-    """Puts a guard before standard output and standard error, where they are terminals."""
+    """Puts a guard before standard output and standard error, where they are terminals.
+
+    What is written is UTF-8 whatever the locale says, as with kubectl: else a dash could end a command. What cannot be,
+    such as a file's name in another encoding, is written out.
+    """
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
         if stream is not None and stream.isatty():
             setattr(sys, name, TerminalGuard(stream))
 

@@ -16,6 +16,9 @@ import pytest
 from dray.cli import inputs, output, terminal
 from dray.cli.eviction_display import Display
 from dray.controllers.eviction.progress import Standing
+from dray_process import DRAY
+
+CLUSTER = Path(__file__).parents[3] / "examples" / "cluster"
 
 HOSTILE = "a\x1b]0;owned\x07b\x9b31mc\u202ed\re"
 MANIFEST = f"""
@@ -111,3 +114,24 @@ def test_a_command_at_a_terminal(tmp_path: Path) -> None:
     text = COLOUR.sub("", shown.decode())
     assert "owned" in text
     assert text.replace("\r\n", "").isprintable()
+
+
+def test_words_come_through_where_the_locale_has_no_letters_for_them(tmp_path: Path) -> None:
+    """A dash, or a file's name in another encoding, ended the command with the code for `no`."""
+    odd = tmp_path / os.fsdecode(b"caf\xe9.yaml")
+    odd.write_text("kind: [")
+    asked = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": ""}
+    shown = subprocess.run([DRAY, "get", "devices", "-f", str(CLUSTER)], capture_output=True, env=asked, check=False)
+    assert (shown.returncode, shown.stderr) == (0, b"")
+    assert "–".encode() in shown.stdout
+    done = subprocess.run([DRAY, "validate", odd], capture_output=True, env=asked, check=False)
+    assert (done.returncode, b"Traceback" in done.stderr) == (2, False), done
+
+
+def test_a_pipe_that_nobody_reads_is_no_answer() -> None:
+    """It was told as 1, which says that there are none."""
+    reads, writes = os.pipe()
+    os.close(reads)
+    with os.fdopen(writes, "wb") as nobody:
+        done = subprocess.run([DRAY, "get", "devices", "-f", str(CLUSTER)], stdout=nobody, stderr=-1, check=False)
+    assert (done.returncode, done.stderr) == (141, b"")
