@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 MANIFESTS: Final = ("rule", "patch", "change")
 SCALE_UP: Final = "scale-up"
 PLANNED: Final = ("taint", "drain", SCALE_UP, *MANIFESTS)
+UNPLANNED: Final = (["drain", "pause"], ["drain", "resume"])
 MAX_DIFFERENCES: Final = 20
 USAGE: Final = "taint …, drain …, scale-up …, or rule, patch or change with manifests"
 
@@ -53,8 +54,9 @@ def make(
     from dray.what_if.plan import Plan, effect_of
 
     words = [word for word in words if word != "--dry-run"]  # it goes without saying; a plan with it would do nothing
-    if not words or words[0] not in PLANNED:
-        output.fail(f"{' '.join(words[:1])!r} cannot be planned. Give {USAGE}.")
+    _make_room(file)
+    if not words or words[0] not in PLANNED or words[:2] in UNPLANNED:
+        output.fail(f"{' '.join(words[:2])!r} cannot be planned. Give {USAGE}.")
     place, files = source.words(), source.given
     if words[0] == SCALE_UP:
         words, manifests, files = _node_groups(words, source.given)
@@ -204,7 +206,7 @@ def _manifests(files: Sequence[str]) -> list[dict[str, Any]]:
         output.fail(str(error))
     if not found or not all(isinstance(one, dict) for one in found):
         where = f" in {', '.join(paths)}" if paths else ""
-        output.fail(f"no manifests{where}. Give files after the command.")
+        output.fail(f"no manifests{where}. Give files right after the command; -f is a cluster to plan for.")
     _check_applicable(found)
     return found
 
@@ -273,6 +275,20 @@ def _read(file: Path) -> Plan:
         output.fail(f"cannot read {file}: {(error.strerror or str(error)).lower()}.")
     except PlanError as error:
         output.fail(f"{file} {error}.")
+
+
+def _make_room(file: Path) -> None:
+    """Takes an earlier plan away, so that nobody applies it who was to get another one. Nothing else is replaced."""
+    from dray.what_if.plan import is_plan
+
+    try:
+        data = file.read_bytes() if file.is_file() else b""
+        if data and not is_plan(data):
+            output.fail(f"{file} is there, and no plan: it stays. Give another name, or take it away.")
+        if data:
+            file.unlink()
+    except OSError as error:
+        output.fail(f"cannot write {file}: {(error.strerror or str(error)).lower()}.")
 
 
 def _write(file: Path, plan: Plan) -> None:

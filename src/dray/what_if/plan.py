@@ -44,6 +44,10 @@ class PlanError(ValueError):
     """A file that is no plan. The message says what is wrong with it."""
 
 
+class _Header(msgspec.Struct):
+    kind: str
+
+
 class Plan(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """What was planned, when, on which cluster, and what it would do."""
 
@@ -80,6 +84,14 @@ def read_plan(data: bytes) -> Plan:
     if plan != plan.sealed():
         raise PlanError("was changed after it was planned, so that nobody saw what it does now. Plan it again")
     return plan
+
+
+def is_plan(data: bytes) -> bool:
+    """Whether a file is a plan, if perhaps of another version or changed since."""
+    try:
+        return msgspec.json.decode(data, type=_Header).kind == KIND
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return False
 
 
 def effect_of(answer: Any) -> Any:

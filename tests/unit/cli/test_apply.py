@@ -75,3 +75,26 @@ def test_what_cannot_be_applied_is_refused_before_anything_is_done(
     plan._write(changed, made)
     done = CliRunner().invoke(app, ["apply", str(changed)])
     assert (done.exit_code, told in done.stderr) == (2, True)
+
+
+def test_a_plan_that_could_not_be_made_leaves_no_older_one_to_apply(planned: Path) -> None:
+    done = CliRunner().invoke(app, ["plan", "rule", "-o", str(planned)])
+    assert done.exit_code == 2
+    assert "no manifests. Give files right after the command; -f is a cluster to plan for." in done.stderr
+    assert not planned.exists()
+
+
+@pytest.mark.parametrize("content", ["apiVersion: v1\nkind: Pod\n", '{"kind": "Pod"}', "\x00"])
+def test_a_plan_takes_the_place_of_another_plan_only(planned: Path, content: str) -> None:
+    planned.write_text(content)
+    done = CliRunner().invoke(app, ["plan", "taint", "device", "k:NoSchedule", "-o", str(planned)])
+    assert done.exit_code == 2
+    assert f"{planned} is there, and no plan: it stays." in done.stderr
+    assert planned.read_text() == content
+
+
+@pytest.mark.parametrize("words", ["drain pause node/a", "drain resume node/a", "get nodes", "untaint node a"])
+def test_what_cannot_be_planned_is_named(words: str, tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["plan", *words.split(), "-o", str(tmp_path / "p")])
+    assert done.exit_code == 2
+    assert f"{' '.join(words.split()[:2])!r} cannot be planned. Give taint" in done.stderr
