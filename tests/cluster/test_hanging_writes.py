@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from typing import Any
@@ -14,6 +15,8 @@ from dray.api.meta import Object
 from dray.api.pods import is_ready
 from dray.api.status import ApiError
 from dray.reconcile import VirtualClock
+from dray.scheduler import refusals, scheduler
+from dray.scheduler.announcements import LONGEST_SECONDS
 from dray.store import MemoryBackend
 from local_server import LocalServer
 
@@ -27,9 +30,17 @@ WRITES = ("create", "update", "update_with_status", "patch", "delete", "post")
 class Hanging:
     """A client whose writes in one namespace take half a minute and fail."""
 
+    hangs = staticmethod(lambda namespace: namespace == HUNG)
+
     def __init__(self, client: Any, clock: VirtualClock) -> None:
         self._client = client
         self._clock = clock
+
+    async def bind_with_claims(self, _pod: Any, _node: str, _claims: Any) -> None:
+        """Nothing: one by one, as where webhooks are asked."""
+
+    async def create_events(self, _events: Any) -> None:
+        """Nothing, either."""
 
     def __getattr__(self, name: str) -> Any:
         call = getattr(self._client, name)
@@ -39,7 +50,7 @@ class Hanging:
         async def hanging(*arguments: Any, **options: Any) -> Any:
             first = arguments[0]
             namespace = first.metadata.namespace if isinstance(first, Object) else arguments[1]
-            if namespace == HUNG:
+            if self.hangs(namespace):
                 await self._clock.sleep(TIMEOUT)
                 raise ApiError(500, "InternalError", "failed calling webhook: context deadline exceeded")
             return await call(*arguments, **options)
@@ -64,6 +75,21 @@ async def hanging_world(*controllers: str) -> AsyncIterator[World]:
             yield world
     finally:
         await server.store.close()
+
+
+@contextlib.asynccontextmanager
+async def hanging_scheduler(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[World]:
+    """A scheduler that writes a few things at a time."""
+    monkeypatch.setattr(scheduler, "MAX_BINDING", 16)
+    monkeypatch.setattr(refusals, "TOLD_AT_ONCE", 4)
+    async with hanging_world("job-controller") as world:
+        running = scheduler.Scheduler(world.server.component("kube-scheduler"), world.clock)
+        task = asyncio.get_running_loop().create_task(running.run())
+        try:
+            yield world
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
 
 
 TEMPLATE: Manifest = {
@@ -145,3 +171,49 @@ async def test_a_node_that_is_silent_is_tainted_and_pods_of_others_there_are_tol
         assert all(is_ready(one) for one in await world.objects("pods", HUNG))
         tainted = [{taint.key for taint in one.spec.taints} for one in await world.objects("nodes")]
         assert all("node.kubernetes.io/unreachable" in keys for keys in tainted)
+
+
+async def test_pods_of_others_get_nodes_and_that_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with hanging_scheduler(monkeypatch) as world:
+        await world.create(node())
+        await world.patch("nodes", "node-1", {"spec": {"taints": None}})
+        await world.patch("nodes", "node-1", {"status": {"allocatable": {"pods": "1000"}}}, "status")
+        for number in range(100):
+            await world.create(pod(f"p-{number}", namespace=HUNG))
+        await world.settle(5)
+        await world.create(pod("p", namespace=WELL))
+        await world.settle(LONGEST_SECONDS + 1)
+        found = await world.get("pods", "p", WELL)
+        assert found.spec.node_name == "node-1"
+        assert ("Scheduled", "Successfully assigned well/p to node-1") in await world.events("p")
+        # Nothing is lost: when the writes are answered again, all pods get their node.
+        monkeypatch.setattr(Hanging, "hangs", staticmethod(lambda _namespace: False))
+        await world.settle(120)
+        assert all(one.spec.node_name for one in await world.objects("pods", HUNG))
+
+
+async def test_pods_of_others_are_told_why_they_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with hanging_scheduler(monkeypatch) as world:
+        for number in range(100):
+            await world.create(pod(f"p-{number}", namespace=HUNG))
+        await world.settle(5)
+        await world.create(pod("p", namespace=WELL))
+        await world.settle(5)
+        assert [reason for reason, _ in await world.events("p")] == ["FailedScheduling"]
+
+
+@pytest.mark.parametrize(
+    ("controller", "made"),
+    [("serviceaccount-controller", "serviceaccounts"), ("root-ca-certificate-publisher-controller", "configmaps")],
+)
+async def test_what_every_namespace_has_is_made_in_others(
+    controller: str, made: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Hanging, "hangs", staticmethod(lambda namespace: namespace.startswith(HUNG)))
+    async with hanging_world(controller) as world:
+        for number in range(7):
+            await world.create(manifest("v1", "Namespace", f"{HUNG}-{number}"))
+        await world.settle(5)
+        await world.create(manifest("v1", "Namespace", "new"))
+        await world.settle(5)
+        assert len(await world.objects(made, "new")) == 1

@@ -67,7 +67,7 @@ def forget_reservations(patch: pytest.MonkeyPatch) -> None:
     ("broken", "day", "first"),
     [
         (forget_revisions, RUSH, 0),
-        (forget_guards, RUSH, 0),
+        (forget_guards, RUSH, 25),
         (forget_reservations, replace(RUSH, steps=16, habits={**RUSH.habits, "kill_pod": 10}), 108),
     ],
 )

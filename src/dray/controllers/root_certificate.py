@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from dray.api.generated.core import ConfigMap, Namespace
 from dray.api.kinds import CONFIG_MAPS, NAMESPACES
 from dray.api.meta import ObjectMeta
+from dray.api.references import ObjectName
 from dray.api.status import ApiError
 from dray.controllers.context import Context
 from dray.controllers.namespace import is_terminating
@@ -19,7 +20,7 @@ KEY: Final = "ca.crt"
 _ABOUT: Final = {"kubernetes.io/description": "The authority that signed the certificate of the API server."}
 
 
-class RootCertificatePublisher(QueueController[str]):
+class RootCertificatePublisher(QueueController[ObjectName]):
     """Looks at namespaces that are new, and at those whose map is changed or deleted."""
 
     name: ClassVar[str] = "root-ca-certificate-publisher-controller"
@@ -34,24 +35,24 @@ class RootCertificatePublisher(QueueController[str]):
 
     def _on_namespace(self, old: Namespace | None, new: Namespace | None) -> None:
         if new is not None and (old is None or old.metadata.uid != new.metadata.uid):
-            self.queue.add(new.metadata.name)
+            self.queue.add(ObjectName(new.metadata.name, NAME))
 
     def _on_map(self, old: ConfigMap | None, new: ConfigMap | None) -> None:
         known = new if new is not None else old
         if known is not None:
-            self.queue.add(known.metadata.namespace)
+            self.queue.add(ObjectName.of(known))
 
-    async def reconcile(self, key: str) -> None:
+    async def reconcile(self, key: ObjectName) -> None:
         """Makes the map right in a namespace that is there to stay. Raises ApiError or OSError.
 
         Who does not know the certificate makes an empty map, without which no pod could start, and leaves others alone.
         """
-        namespace = self._namespaces.get("", key)
+        namespace = self._namespaces.get("", key.namespace)
         if namespace is None or namespace.metadata.deletion_timestamp is not None:
             return
-        found = self._maps.get(key, NAME)
+        found = self._maps.get(*key)
         if found is None:
-            meta = ObjectMeta(name=NAME, namespace=key, annotations=_ABOUT)
+            meta = ObjectMeta(name=NAME, namespace=key.namespace, annotations=_ABOUT)
             try:
                 await self._client.create(ConfigMap(kind="ConfigMap", api_version="v1", metadata=meta, data=self._data))
             except ApiError as error:

@@ -7,6 +7,7 @@ from typing import ClassVar
 from dray.api.generated.core import Namespace, ServiceAccount
 from dray.api.kinds import NAMESPACES, SERVICE_ACCOUNTS
 from dray.api.meta import ObjectMeta
+from dray.api.references import ObjectName
 from dray.api.status import ApiError
 from dray.controllers.context import Context
 from dray.controllers.namespace import is_terminating
@@ -15,7 +16,7 @@ from dray.controllers.queue_controller import QueueController
 DEFAULT = "default"
 
 
-class ServiceAccountController(QueueController[str]):
+class ServiceAccountController(QueueController[ObjectName]):
     """Looks at namespaces that are new and at those that lost their account."""
 
     name: ClassVar[str] = "serviceaccount-controller"
@@ -29,21 +30,21 @@ class ServiceAccountController(QueueController[str]):
 
     def _on_namespace(self, _old: Namespace | None, new: Namespace | None) -> None:
         if new is not None:
-            self.queue.add(new.metadata.name)
+            self.queue.add(ObjectName(new.metadata.name, DEFAULT))
 
     def _on_account(self, old: ServiceAccount | None, new: ServiceAccount | None) -> None:
         if new is None and old is not None and old.metadata.name == DEFAULT:
-            self.queue.add(old.metadata.namespace)
+            self.queue.add(ObjectName.of(old))
 
-    async def reconcile(self, key: str) -> None:
+    async def reconcile(self, key: ObjectName) -> None:
         """Creates what is missing in a namespace that is there to stay."""
-        namespace = self._namespaces.get("", key)
+        namespace = self._namespaces.get("", key.namespace)
         if namespace is None or namespace.metadata.deletion_timestamp is not None:
             return
-        if self._accounts.get(key, DEFAULT) is not None:
+        if self._accounts.get(*key) is not None:
             return
         account = ServiceAccount(
-            kind="ServiceAccount", api_version="v1", metadata=ObjectMeta(name=DEFAULT, namespace=key)
+            kind="ServiceAccount", api_version="v1", metadata=ObjectMeta(name=DEFAULT, namespace=key.namespace)
         )
         try:
             await self._client.create(account)

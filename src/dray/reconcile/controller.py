@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Hashable
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from dray.api.status import ApiError
 from dray.process.clock import Clock
@@ -48,6 +48,7 @@ class Controller(Generic[K]):
         self._reconcile = reconcile
         self._workers = workers
         self._helpers: list[asyncio.Task[None]] = []
+        self._runner: asyncio.Task[Any] | None = None
         self._report = report
         self._clock = clock
         self._rests = Rests(clock)
@@ -55,6 +56,7 @@ class Controller(Generic[K]):
     async def run(self) -> None:
         """Works until cancelled; called again, it goes on with what was left."""
         self.queue.reopen()
+        self._runner = asyncio.current_task()
         self.queue.on_shortage = self._hire
         try:
             await run_together(*(self._work() for _ in range(self._workers)))
@@ -65,15 +67,21 @@ class Controller(Generic[K]):
             await end(helpers)
 
     def _hire(self) -> None:
-        """There is work, and all who could do it are held up."""
-        if len(self._helpers) < (SHARES - 1) * self._workers and not is_told_to_end():
+        """There is work, and all who could do it are held up, or told to end."""
+        if len(self._helpers) < (SHARES - 1) * self._workers and not self._is_ending:
             self._helpers.append(asyncio.get_running_loop().create_task(self._work()))
+
+    @property
+    def _is_ending(self) -> bool:
+        return self._runner is None or self._runner.cancelling() > 0
 
     async def _work(self) -> None:
         turns = fair_turns.of_running_loop()
         while True:
             key = await self.queue.get()
             try:
+                if self._is_ending:  # what others let go of is not for a helper
+                    raise asyncio.CancelledError
                 await turns.take()
             except asyncio.CancelledError:
                 self.queue.put_off(key, 0.0)  # nobody has looked at it

@@ -1,19 +1,27 @@
-"""Says of pods that they were bound. Under load the bindings themselves come first: news can wait for a few seconds."""
+"""Says of pods that they were bound. Under load the bindings themselves come first: news can wait for a few seconds.
+
+Each namespace is told by itself: what is written there may take as long as a webhook likes.
+"""
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple
 
 from dray.api.generated.core import Pod
 from dray.api.references import full_name
-from dray.reconcile import Clock, EventRecorder
+from dray.reconcile import Clock, Controller, EventRecorder
 
 LONGEST_SECONDS: Final = 5.0
 PAUSE_SECONDS: Final = 0.05
 AT_ONCE: Final = 32
+MOST_WAITING: Final = 20_000
+"""Of one namespace: then the oldest are not told, for nothing that is bound in five seconds is as much."""
+
+
+class _Place(NamedTuple):
+    namespace: str
 
 
 class Announcements:
@@ -23,27 +31,35 @@ class Announcements:
         self._recorder = recorder
         self._clock = clock
         self._is_busy = is_busy
-        self._waiting: deque[tuple[float, Pod, str]] = deque()
-        self._came = asyncio.Event()
+        self._waiting: dict[str, deque[tuple[float, Pod, str]]] = {}
+        self._telling: Controller[_Place] = Controller("bound-pods", self._tell, clock)
 
     def __len__(self) -> int:
-        return len(self._waiting)
+        return sum(map(len, self._waiting.values()))
 
     def bound(self, pod: Pod, node: str) -> None:
         """A pod has a node."""
-        self._waiting.append((self._clock.monotonic(), pod, node))
-        self._came.set()
+        namespace = pod.metadata.namespace
+        waiting = self._waiting.get(namespace)
+        if waiting is None:
+            waiting = self._waiting[namespace] = deque(maxlen=MOST_WAITING)
+            self._telling.queue.add(_Place(namespace))
+        waiting.append((self._clock.monotonic(), pod, node))
 
     async def run(self) -> None:
         """Writes until cancelled."""
-        while True:
-            if not self._waiting:
-                self._came.clear()
-                await self._came.wait()
-            since = self._waiting[0][0]
-            if self._is_busy() and self._clock.monotonic() - since < LONGEST_SECONDS:
-                await self._clock.sleep(PAUSE_SECONDS)
-                continue
-            several = [self._waiting.popleft() for _ in range(min(AT_ONCE, len(self._waiting)))]
-            news = [(pod, f"Successfully assigned {full_name(pod)} to {node}") for _, pod, node in several]
-            await self._recorder.record_all("Scheduled", news)
+        await self._telling.run()
+
+    async def _tell(self, place: _Place) -> float | None:
+        waiting = self._waiting[place.namespace]
+        since = waiting[0][0]
+        if self._is_busy() and self._clock.monotonic() - since < LONGEST_SECONDS:
+            return PAUSE_SECONDS
+        several = [waiting.popleft() for _ in range(min(AT_ONCE, len(waiting)))]
+        news = [(pod, f"Successfully assigned {full_name(pod)} to {node}") for _, pod, node in several]
+        await self._recorder.record_all("Scheduled", news)
+        if waiting:
+            self._telling.queue.add(place)
+        else:
+            del self._waiting[place.namespace]
+        return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import Any, TypeVar
 
 from dray.api.conditions import POD_SCHEDULED, find_condition
@@ -43,6 +44,7 @@ from dray.tracker import Event, GatheredSlices, Remove, Upsert
 T = TypeVar("T", bound=Object)
 
 TURN_SECONDS = 0.01
+MOST_LOOKED_AT = 100
 """After which others get the loop."""
 TAKEN_TOGETHER = LISTED_AT_ONCE
 """Rules and patches of a start that are taken in with one look at what they come to."""
@@ -255,7 +257,7 @@ class Changes:
         if missing is None:
             self._queue.put(info, changed=old is not None and _pod_changed(old, new))
             if known is None and info.group is not None:
-                self._wake_group(info.group)
+                self._wake_group(info.group, MOST_LOOKED_AT)  # if none of those waits, this one does
         else:
             self._queue.put(info, changed=False, waits_for=missing.causes)
             self._state.metrics.refused(key, missing)
@@ -304,10 +306,11 @@ class Changes:
         elif old.status.conditions != new.status.conditions:
             self._state.changes += 1  # also what a write said that was not answered, and came late
 
-    def _wake_group(self, name: ObjectName) -> None:
-        """Pods of a group are tried again if there are enough of them now."""
+    def _wake_group(self, name: ObjectName, most: int | None = None) -> None:
+        """Pods of a group are tried again if there are enough of them now; `most` of them are looked at for one."""
         if find_problem(self._cluster, name) is None:
-            self._queue.happened(Cause.GROUP, lambda info: info.group == name)
+            members = self._cluster.groups.members(name).values()
+            self._queue.wake_one(ObjectName.of(pod) for pod in islice(members, most))
 
     def _has_its_claims(self, info: PodInfo) -> bool:
         """Whether all claims of a pod have been made; otherwise it comes again when its status names them."""

@@ -50,6 +50,8 @@ TRIES: Final = 3
 """How often a decision is made again because pods or nodes went while it was made."""
 UNANSWERED_SECONDS: Final = 30.0
 """How long what was stored for a pod without a node is left alone: its binding may still be on its way."""
+MANY: Final = 100
+"""With so many members a group is decided on in turns with pods that are quicker."""
 UNSCHEDULABLE: Final = "Unschedulable"
 
 
@@ -64,7 +66,7 @@ class Host(Protocol):
         """A slice of work for a namespace begins."""
         ...
 
-    async def refuse(self, info: PodInfo, refused: Refused) -> None:
+    def refuse(self, info: PodInfo, refused: Refused) -> None:
         """A pod has no node, and is told why."""
         ...
 
@@ -105,6 +107,10 @@ class GroupScheduler:
         self._told: Newest[ObjectName, tuple[float, str]] = Newest(MAX_TOLD)
         """When a group was told what."""
 
+    def takes_long(self, name: ObjectName) -> bool:
+        """Whether others should have a turn before a group."""
+        return len(self._host.cluster.groups.members(name)) >= MANY
+
     async def schedule(self, first: PodInfo) -> None:
         """Decides on all waiting pods of the group of one of them, which is in hand."""
         name = first.group
@@ -134,7 +140,7 @@ class GroupScheduler:
     async def _refuse(self, refusals: Sequence[tuple[PodInfo, Refused]]) -> None:
         for number, (pod, refused) in enumerate(refusals, 1):
             # Claims that are in the way are let go of for all pods of the group at once.
-            await self._host.refuse(pod, replace(refused, unused_claims=()))
+            self._host.refuse(pod, replace(refused, unused_claims=()))
             if number % AT_ONCE == 0:
                 await asyncio.sleep(0)
 
@@ -215,7 +221,7 @@ class GroupScheduler:
         others that were decided on before them may have got nothing."""
         cluster = self._host.cluster
         standing = sum(self._stands(*one) for one in placed)
-        others = len(cluster.nodes_of_group(name)) - sum(
+        others = cluster.groups.number_placed(name) - sum(
             cluster.placed(pod.pod.metadata.uid) is not None for pod, _ in placed
         )
         return others + standing >= min_count(group)
@@ -249,7 +255,7 @@ class GroupScheduler:
     def _group_without_nodes(self, name: ObjectName) -> PodGroup | None:
         """The group, unless pods of it run: what is kept for all of them is theirs."""
         cluster = self._host.cluster
-        return None if cluster.nodes_of_group(name) else cluster.groups.get(name)
+        return None if cluster.groups.number_placed(name) else cluster.groups.get(name)
 
     def _held_in_vain(self, name: ObjectName, waiting: Sequence[PodInfo]) -> list[ResourceClaim]:
         """Claims that have devices, and that nobody uses but pods of the group that wait, or all of it."""

@@ -1,4 +1,5 @@
-"""Which pod is next: by priority, then by age. Pods that do not fit wait until something changes that may help.
+"""Which pod is next: by priority; of several namespaces each in its turn, and in a namespace by age. Pods that do not
+fit wait until something changes that may help.
 
 add ─▶ active ─▶ pop ─▶ (decided) ─▶ removed
         ▲  ▲              │ refused
@@ -6,6 +7,9 @@ add ─▶ active ─▶ pop ─▶ (decided) ─▶ removed
         │  └──────────────┼──────────────────────────────────────┤ an event that may help, or five minutes
         │                 └── an error ──▶ backoff ◀─────────────┘ the event comes before the pod's time
         └────────────────────────────────────┘ its time has come
+
+Ten thousand pods of a namespace that are tried again and again are as many turns of that namespace, and no other waits
+for them. One of whose pods too much is being written already has none until there is room.
 
 A pod whose decision takes longer than a turn is not among the others from then on, whatever its priority: every other
 turn begins with one of those, each namespace in its turn, so that nobody waits for all that they ask for.
@@ -51,11 +55,24 @@ class SchedulingQueue:
 
         Whoever `goes_first` does so, whatever its priority and age.
         """
+        self.has_room: Callable[[str], bool] = lambda _namespace: True
+        """Whether pods of a namespace may be decided on now."""
         self._goes_first = goes_first
         self._clock = clock
         self._hints = hints
         self._entries: dict[ObjectName, _Entry] = {}
-        self._active: list[tuple[bool, int, float, int, ObjectName]] = []
+        self._active: dict[str, list[tuple[bool, int, float, int, ObjectName]]] = {}
+        """By namespace, the next pod first."""
+        self._heads: list[tuple[bool, int, int, float, str]] = []
+        """How important the first pod of a namespace is, when that had its last turn, and since when the pod is there.
+
+        Old ones are passed over.
+        """
+        self._turns: dict[str, int] = {}
+        """When a namespace with active pods had its last turn."""
+        self._turn = 0
+        self._full: set[str] = set()
+        """Namespaces that have no turn, since there is no room for more of their pods."""
         self._queued: set[ObjectName] = set()
         self._slow: dict[str, OrderedDict[ObjectName, None]] = {}
         """Of those that are queued, the slow ones, by namespace."""
@@ -154,18 +171,52 @@ class SchedulingQueue:
         """Others had the loop. If `slow_first`, it begins with a pod whose decision takes long, if there is one."""
         self._slow_is_next = slow_first
 
+    def room(self) -> None:
+        """There is room for pods of some namespace again."""
+        for namespace in [one for one in self._full if self.has_room(one)]:
+            self._full.discard(namespace)
+            self._offer(namespace)
+        if self._slow:
+            self._wake.set()
+
     def _next(self) -> ObjectName | None:
         if self._slow and self._slow_is_next:
             self._slow_is_next = False
-            return self._next_slow()
-        while self._active:
-            key = heapq.heappop(self._active)[4]
-            if key in self._queued and not self._entries[key].is_slow:
+            if (slow := self._next_slow()) is not None:
+                return slow
+        while self._heads:
+            is_later, rank, turn, _, namespace = heapq.heappop(self._heads)
+            waiting = self._active.get(namespace)
+            if waiting is None or (is_later, rank, turn) != (*waiting[0][:2], self._turns.get(namespace, 0)):
+                continue
+            if not self.has_room(namespace):
+                self._full.add(namespace)
+                continue
+            key = heapq.heappop(waiting)[4]
+            if is_next := key in self._queued and not self._entries[key].is_slow:
+                self._turn += 1
+                self._turns[namespace] = self._turn
+            if waiting:
+                self._offer(namespace)
+            else:
+                del self._active[namespace]
+            if is_next:
                 return key
+        self._turns = {one: turn for one, turn in self._turns.items() if one in self._active}
         return self._next_slow() if self._slow else None
 
-    def _next_slow(self) -> ObjectName:
-        namespace = next(iter(self._slow))
+    def _offer(self, namespace: str) -> None:
+        """The first pod of a namespace may be next, if it has one."""
+        waiting = self._active.get(namespace)
+        if waiting is not None:
+            is_later, rank, added, _, _ = waiting[0]
+            heapq.heappush(self._heads, (is_later, rank, self._turns.get(namespace, 0), added, namespace))
+            self._wake.set()
+
+    def _next_slow(self) -> ObjectName | None:
+        namespace = next(filter(self.has_room, self._slow), None)
+        if namespace is None:
+            return None
         keys = self._slow.pop(namespace)
         self._slow[namespace] = keys  # behind the others
         return next(iter(keys))
@@ -192,6 +243,17 @@ class SchedulingQueue:
             taken.append(entry.info)
         return taken
 
+    def put_aside(self, key: ObjectName) -> bool:
+        """A pod that was popped takes long: it is not among the others any more. False if it was not."""
+        entry = self._entries[key]
+        if entry.is_slow:
+            return False
+        entry.is_slow = True
+        entry.attempts -= 1
+        self._in_hand.discard(key)
+        self._activate(key)
+        return True
+
     def refuse(self, key: ObjectName, causes: Cause, *, is_slow: bool = False) -> None:
         """A pod does not fit until one of `causes` changes. One that `is_slow` only needs more turns."""
         entry = self._entries.get(key)
@@ -211,6 +273,13 @@ class SchedulingQueue:
             self._back_off(key, entry)
         else:
             self._timers.set(key, now + LONGEST_WAIT)
+
+    def wake_one(self, members: Iterable[ObjectName]) -> None:
+        """Of a group the first pod that waits for others of it, or is in hand, is tried again: all are with it."""
+        for key in members:
+            if key in self._in_hand or key in self._waiting_for[Cause.GROUP]:
+                self._revive(key, self._entries[key], at_once=self._hints)
+                return
 
     def happened(
         self, cause: Cause, concerns: Callable[[PodInfo], bool] | None = None, *, at_once: bool = True
@@ -294,7 +363,10 @@ class SchedulingQueue:
         self._count += 1
         priority = entry.info.pod.spec.priority or 0
         is_later = self._goes_first is None or not self._goes_first(entry.info)
-        heapq.heappush(self._active, (is_later, -priority, entry.added, self._count, key))
+        waiting = self._active.setdefault(key.namespace, [])
+        heapq.heappush(waiting, (is_later, -priority, entry.added, self._count, key))
+        if waiting[0][4] is key and key.namespace not in self._full:
+            self._offer(key.namespace)
 
     def _on_due(self, key: ObjectName, _moment: float) -> None:
         if key in self._waiting:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections import deque
 from collections.abc import Callable, Coroutine
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -17,7 +19,7 @@ from dray.api.status import ApiError
 from dray.client import Client
 from dray.client.calls import patch_pod_status
 from dray.process.clock import as_time
-from dray.reconcile import EventRecorder
+from dray.reconcile import Controller, EventRecorder
 from dray.scheduler.binding import Binder
 from dray.scheduler.group_scheduling import GroupScheduler
 from dray.scheduler.messages import RETELL_SECONDS
@@ -30,6 +32,9 @@ from dray.scheduling.refusal import GroupPreempts, Ineligible, Preempts, Refused
 
 RETOLD_AT_ONCE = 50
 """Pods that are looked at again at a time only so that what they were told is so."""
+TOLD_AT_ONCE = 64
+"""Pods of one namespace that are told at a time."""
+MANY_UNTOLD = 1000
 QUIET_SECONDS = 1.0
 UNANSWERED_SECONDS = 30.0
 
@@ -60,6 +65,31 @@ class Refusals:
         self._groups = groups
         self._start = start
         self._quiet: deque[tuple[float, PodInfo, Refused]] = deque()
+        self._untold: dict[ObjectName, Callable[[], Coroutine[Any, Any, None]]] = {}
+        """How each pod is told what it does not know yet, in turns of their namespaces."""
+        self._telling: Controller[ObjectName] = Controller(
+            "refused-pods", self._tell_next, state.clock, workers=TOLD_AT_ONCE
+        )
+
+    async def run(self) -> None:
+        """Tells until cancelled."""
+        await self._telling.run()
+
+    def tell_soon(self, info: PodInfo, refused: Refused) -> None:
+        """Says why a pod waits, instead of what it was to be told before."""
+        self._put(info.name, partial(self.tell, info, refused))
+
+    def _put(self, name: ObjectName, tell: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        if len(self._untold) > MANY_UNTOLD + 2 * len(self._queue):
+            self._untold = {one: told for one, told in self._untold.items() if self._queue.get(one) is not None}
+        self._untold[name] = tell
+        self._telling.queue.add(name)
+
+    async def _tell_next(self, name: ObjectName) -> None:
+        tell = self._untold.pop(name, None)
+        if tell is not None:
+            with contextlib.suppress(ApiError, OSError, TimeoutError):  # the next attempt will tell again
+                await tell()
 
     def tell_later(self, info: PodInfo, refused: Refused) -> None:
         """Says why a pod waits only if it still does after a while: mostly what it waits for is on its way."""
@@ -69,18 +99,22 @@ class Refusals:
 
     async def _tell_of_quiet(self) -> None:
         while self._quiet:
-            due, info, refused = self._quiet[0]
+            due, _, _ = self._quiet[0]
             wait = due - self._clock.monotonic()
-            if wait > 0:
-                await self._clock.sleep(wait)
-            current = self._still_waiting(info.pod, refused)
-            if current is not None:
-                with contextlib.suppress(ApiError, OSError, TimeoutError):  # the next attempt will tell again
-                    await self._tell_quiet(read_pod(current), refused)
-            self._quiet.popleft()
+            await (self._clock.sleep(wait) if wait > 0 else asyncio.sleep(0))
+            for _ in range(min(RETOLD_AT_ONCE, len(self._quiet))):
+                due, info, refused = self._quiet[0]
+                if due > self._clock.monotonic():
+                    break
+                self._quiet.popleft()
+                self._put(info.name, partial(self._tell_quiet, info.pod, refused))
 
-    async def _tell_quiet(self, info: PodInfo, refused: Refused) -> None:
+    async def _tell_quiet(self, pod: Pod, refused: Refused) -> None:
         """What it waits for now: of a group there may be more pods than a while ago."""
+        current = self._still_waiting(pod, refused)
+        if current is None:
+            return
+        info = read_pod(current)
         problem = self._state.group_problem(info)
         if isinstance(refused.why, GroupReason) and problem is not None:
             refused = Refused(problem)

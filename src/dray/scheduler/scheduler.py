@@ -26,6 +26,7 @@ from dray.scheduler.group_scheduling import GroupScheduler
 from dray.scheduler.metrics import SchedulerMetrics
 from dray.scheduler.preemptor import Preemptor
 from dray.scheduler.refusals import Refusals
+from dray.scheduler.slots import Slots
 from dray.scheduler.state import State
 from dray.scheduler.trace import ERROR, PROGRESS_FROM, Trace
 from dray.scheduling.cause import Cause
@@ -35,7 +36,8 @@ from dray.scheduling.preemption import find_victims
 from dray.scheduling.refusal import GroupPreempts, Preempts, Refused
 
 FILTER_SECONDS = 10.0
-MAX_BINDING = 512
+MAX_BINDING = 1024
+"""Decisions that are being written at a time; half of them of one namespace."""
 BUSY_TASKS = 10
 """With more bindings than that under way, the news of earlier ones waits."""
 DECISIONS_PER_TURN = 20
@@ -106,7 +108,8 @@ class Scheduler:
         """Whether it was started ever."""
         self._tasks: dict[asyncio.Task[None], None] = {}
         """In the order in which they were started: a set would be in another one in every process."""
-        self._binding = asyncio.Semaphore(MAX_BINDING)
+        self._slots = Slots(MAX_BINDING, self.queue.room)
+        self.queue.has_room = self._slots.has_room
         self._bound = 0
 
     @property
@@ -123,6 +126,7 @@ class Scheduler:
         """Schedules until cancelled. Once: what is heard again would count twice."""
         self.has_begun = True
         self._start(self._announcements.run())
+        self._start(self._refusals.run())
         self._start(self._refusals.keep_true())
         self._start(self._changes.selector_work.run())
         self._start(self._changes.search_work.run())
@@ -161,9 +165,10 @@ class Scheduler:
             for _ in range(DECISIONS_PER_TURN):
                 info = await self.queue.pop()
                 if info.group is not None and self._state.uses_groups:
-                    await self._groups.schedule(info)
+                    if not self._groups.takes_long(info.group) or not self.queue.put_aside(info.name):
+                        await self._groups.schedule(info)
+                        ends_at = self._clock.monotonic() + TURN_SECONDS
                     continue
-                await self._binding.acquire()
                 self._schedule_one(info)
                 if self._clock.monotonic() > ends_at:
                     break
@@ -183,7 +188,8 @@ class Scheduler:
             self.cluster.assume(info, answer.node, answer.allocations)
             if trace is not None:
                 trace.done("Reserve")
-            self._spawn(self._bind(info, answer, trace))
+            self._slots.take(info.name.namespace)
+            self._start(self._written(info.name.namespace, self._bind(info, answer, trace)))
         else:
             if not answer.unused_claims:
                 answer = find_victims(self.cluster, info, self.options, answer)
@@ -199,10 +205,11 @@ class Scheduler:
         self.queue.refuse(info.name, answer.causes, is_slow=answer.needs_more_turns)
         self._metrics.refused(info.name, answer)
         if answer.passes_soon:
-            self._binding.release()
             self._refusals.tell_later(info, answer)
+        elif isinstance(answer.preemption, Preempts):
+            self.start(self._refusals.tell(info, answer))
         else:
-            self._spawn(self._refusals.tell(info, answer))
+            self._refusals.tell_soon(info, answer)
 
     # What scheduling of groups asks for
 
@@ -211,11 +218,10 @@ class Scheduler:
         self._changes.begin_turn(namespace)
         self._changes.end_turn()
 
-    async def refuse(self, info: PodInfo, refused: Refused) -> None:
+    def refuse(self, info: PodInfo, refused: Refused) -> None:
         """A pod of a group has no node, and is told why."""
         self._state.decided += 1
         self._metrics.attempted(_result(refused), 0.0)
-        await self._binding.acquire()
         self._refuse(info, refused)
 
     def put_off(self, group: ObjectName) -> None:
@@ -247,10 +253,6 @@ class Scheduler:
             return None
         return Trace(info, perf_counter, self._metrics if is_measured else None, self._verbosity)
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        """Starts writing what was decided; there is room for `MAX_BINDING` of those at a time."""
-        self._start(self._guarded(work))
-
     def start(self, work: Coroutine[Any, Any, None]) -> None:
         """Does work in a task of its own; if the server does not answer, the next attempt will do it."""
 
@@ -265,13 +267,13 @@ class Scheduler:
         self._tasks[task] = None
         task.add_done_callback(self._tasks.pop)
 
-    async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
+    async def _written(self, namespace: str, work: Coroutine[Any, Any, None]) -> None:
         try:
             await work
         except (ApiError, OSError, TimeoutError):
             pass  # What was not written will be tried again with the next attempt.
         finally:
-            self._binding.release()
+            self._slots.give_back(namespace)
 
     async def _bind(self, info: PodInfo, chosen: Chosen, trace: Trace | None) -> None:
         pod = info.pod

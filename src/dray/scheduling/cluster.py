@@ -217,6 +217,8 @@ class Cluster:
     def set_pod(self, pod: Pod | None, uid: str) -> None:
         """A pod came, changed or went: it takes room on its node while it is there and not finished."""
         self.groups.set_pod(pod, uid)
+        if uid in self._placed:
+            self.groups.note_place(uid, has_node=True)
         if pod is None or pod.spec.node_name:
             self.nominations.drop(uid)
         if pod is None or is_finished(pod):
@@ -241,9 +243,9 @@ class Cluster:
     def is_half_placed(self, pod: PodInfo) -> bool:
         """Whether some pods of a pod's group have nodes, but fewer than it needs: the others should come first."""
         group = self.groups.get(pod.group)
-        return (
-            pod.group is not None and group is not None and 0 < len(self.nodes_of_group(pod.group)) < min_count(group)
-        )
+        if pod.group is None or group is None:
+            return False
+        return 0 < self.groups.number_placed(pod.group) < min_count(group)
 
     def _is_placed(self, pod: Pod) -> bool:
         """Whether a pod has its room already, as one has that was placed here: what counts of it is the same."""
@@ -266,10 +268,12 @@ class Cluster:
             self._count(known, -1)
         self._count(pod, 1)
         self._placed[uid] = (node, pod)
+        self.groups.note_place(uid, has_node=True)
         self.nodes.place(pod, node)
 
     def _displace(self, uid: str) -> None:
         node, known = self._placed.pop(uid, ("", None))
+        self.groups.note_place(uid, has_node=False)
         self._leaving.discard(uid)
         self._assumed.discard(uid)
         if known is not None:

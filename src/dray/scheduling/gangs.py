@@ -58,7 +58,7 @@ def find_problem(cluster: Cluster, name: ObjectName) -> GroupReason | None:
     group = cluster.groups.get(name)
     if group is None:
         return GroupMissing(name.name)
-    there = sum(not pod.spec.scheduling_gates for pod in cluster.groups.members(name).values())
+    there = cluster.groups.number_without_gates(name)
     needed = min_count(group)
     return GroupIncomplete(name.name, there, needed) if there < needed else None
 
@@ -93,7 +93,7 @@ def decide_group(cluster: Cluster, name: ObjectName, waiting: Sequence[PodInfo],
 def _find_unfit(cluster: Cluster, group: PodGroup, waiting: Sequence[PodInfo]) -> Refused | None:
     """What keeps too many pods from every node, such as claims that are still to be made; looked at before any node."""
     name = ObjectName.of(group)
-    placed, needed = len(cluster.nodes_of_group(name)), min_count(group)
+    placed, needed = cluster.groups.number_placed(name), min_count(group)
     left = len(waiting)
     for pod in waiting:
         refused = refuse_at_once(pod)
@@ -174,7 +174,7 @@ class _Attempt:
 
     def run(self, domain: tuple[str, str] | None) -> Deciding:
         """Enough of the pods, or what stopped the first that does not fit. All is taken back in the end."""
-        placed = len(self._cluster.nodes_of_group(self._name))
+        placed = self._cluster.groups.number_placed(self._name)
         chosen: list[tuple[PodInfo, Chosen]] = []
         left_out: list[tuple[PodInfo, Refused]] = []
         refused: dict[tuple[bytes, ...], Refused] = {}

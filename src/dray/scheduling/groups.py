@@ -16,6 +16,9 @@ class Groups:
         self._groups: dict[ObjectName, PodGroup] = {}
         self._members: dict[ObjectName, dict[str, Pod]] = {}
         self._group_of: dict[str, ObjectName] = {}
+        self._gated: dict[ObjectName, int] = {}
+        self._placed: dict[ObjectName, set[str]] = {}
+        """Members that have a node, or are about to: groups have thousands, and are asked at each event of one."""
 
     def set(self, old: PodGroup | None, new: PodGroup | None) -> None:
         """A group came, changed or went."""
@@ -28,15 +31,46 @@ class Groups:
         """A pod came, changed or went; those that are finished or leave are no members any more."""
         name = group_of(pod) if pod is not None and is_active(pod) else None
         known = self._group_of.get(uid)
+        if known is not None:
+            self._count_gated(known, self._members[known][uid], -1)
         if known is not None and known != name:
+            self.note_place(uid, has_node=False)
             del self._group_of[uid]
             members = self._members[known]
-            members.pop(uid, None)
+            del members[uid]
             if not members:
                 del self._members[known]
         if name is not None and pod is not None:
             self._group_of[uid] = name
             self._members.setdefault(name, {})[uid] = pod
+            self._count_gated(name, pod, 1)
+
+    def _count_gated(self, name: ObjectName, pod: Pod, step: int) -> None:
+        if not pod.spec.scheduling_gates:
+            return
+        gated = self._gated.pop(name, 0) + step
+        if gated:
+            self._gated[name] = gated
+
+    def note_place(self, uid: str, *, has_node: bool) -> None:
+        """A pod has a node now, or is about to; or it has none any more."""
+        name = self._group_of.get(uid)
+        if name is None:
+            return
+        if has_node:
+            self._placed.setdefault(name, set()).add(uid)
+        elif (placed := self._placed.get(name)) is not None:
+            placed.discard(uid)
+            if not placed:
+                del self._placed[name]
+
+    def number_without_gates(self, name: ObjectName) -> int:
+        """How many members of a group may be scheduled, or have been."""
+        return len(self.members(name)) - self._gated.get(name, 0)
+
+    def number_placed(self, name: ObjectName) -> int:
+        """How many members of a group have a node, or are about to."""
+        return len(self._placed.get(name, ()))
 
     def get(self, name: ObjectName | None) -> PodGroup | None:
         """A group; None if it is not there."""

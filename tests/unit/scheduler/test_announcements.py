@@ -4,9 +4,12 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Sequence
 
+import pytest
+
 from dray.api.generated.core import Pod
 from dray.api.meta import Object, ObjectMeta
 from dray.reconcile import VirtualClock
+from dray.scheduler import announcements
 from dray.scheduler.announcements import AT_ONCE, LONGEST_SECONDS, Announcements
 
 
@@ -19,20 +22,22 @@ class Told:
 
     async def record_all(self, reason: str, news: Sequence[tuple[Object, str]]) -> None:
         for about, message in news:
-            assert (about.metadata.namespace, reason) == ("ns", "Scheduled")
+            assert reason == "Scheduled"
+            if about.metadata.namespace == "hangs":
+                await asyncio.Event().wait()
             self.texts.append(message)
 
 
-def pod(name: str) -> Pod:
-    return Pod(metadata=ObjectMeta(name=name, namespace="ns"))
+def pod(name: str, namespace: str = "ns") -> Pod:
+    return Pod(metadata=ObjectMeta(name=name, namespace=namespace))
 
 
 @contextlib.asynccontextmanager
 async def running_announcements() -> AsyncIterator[tuple[Announcements, Told, VirtualClock]]:
     told, clock = Told(), VirtualClock()
-    announcements = Announcements(told, clock, lambda: told.busy)  # type: ignore[arg-type]
-    task = asyncio.get_running_loop().create_task(announcements.run())
-    yield announcements, told, clock
+    news = Announcements(told, clock, lambda: told.busy)  # type: ignore[arg-type]
+    task = asyncio.get_running_loop().create_task(news.run())
+    yield news, told, clock
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
 
@@ -67,3 +72,15 @@ async def test_nobody_waits_for_long_however_busy_it_is() -> None:
         assert "Successfully assigned ns/early to n" in told.texts
         await clock.advance(3.5)
         assert len(told.texts) == 2
+
+
+async def test_a_namespace_whose_events_hang_holds_up_no_other_and_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(announcements, "MOST_WAITING", 100)
+    async with running_announcements() as (news, told, clock):
+        for number in range(1000):
+            news.bound(pod(f"p{number}", "hangs"), "n")
+        await clock.advance(1)
+        news.bound(pod("a"), "n")
+        await clock.advance(0.1)
+        assert told.texts == ["Successfully assigned ns/a to n"]
+        assert len(news) <= 100

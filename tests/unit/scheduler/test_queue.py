@@ -1,5 +1,6 @@
 """The scheduling queue under virtual time."""
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 
@@ -184,3 +185,68 @@ async def test_a_slow_pod_that_is_gone_or_no_longer_slow_is_not_among_the_slow_o
         queue.begin_turn(slow_first=True)
         assert queue.sizes()["active"] == 1
         assert await names(queue, 1) == ["b"]
+
+
+async def test_namespaces_take_turns_among_pods_that_are_equally_important() -> None:
+    """Thousands of pods that are tried again and again hold up nobody who comes later (issue 14)."""
+    clock = VirtualClock()
+    queue = SchedulingQueue(clock)
+    for number in range(1000):
+        queue.put(info(f"old-{number:04}", namespace="crowd"), changed=False)
+    await clock.advance(1)
+    for name in ("a", "b"):
+        queue.put(info(name, namespace="ml"), changed=False)
+    queue.put(info("urgent", 5, "crowd"), changed=False)
+    got = [(await queue.pop()).name for _ in range(6)]
+    assert [f"{one.namespace}/{one.name}" for one in got] == [
+        "crowd/urgent",
+        "ml/a",
+        "crowd/old-0000",
+        "ml/b",
+        "crowd/old-0001",
+        "crowd/old-0002",
+    ]
+
+
+async def test_a_namespace_without_room_has_no_turn() -> None:
+    queue = SchedulingQueue(VirtualClock())
+    full = {"crowd"}
+    queue.has_room = lambda namespace: namespace not in full
+    for number in range(3):
+        queue.put(info(f"p-{number}", namespace="crowd"), changed=False)
+    queue.put(info("a", namespace="ml"), changed=False)
+    assert (await queue.pop()).name.name == "a"
+    waits = asyncio.ensure_future(queue.pop())
+    await asyncio.sleep(0)
+    queue.put(info("p-3", 5, "crowd"), changed=False)
+    queue.room()
+    await asyncio.sleep(0)
+    assert not waits.done()
+    full.clear()
+    queue.room()
+    assert (await waits).name.name == "p-3"
+    assert [(await queue.pop()).name.name for _ in range(3)] == ["p-0", "p-1", "p-2"]
+
+
+async def test_what_takes_long_is_put_aside_once_and_takes_turns_with_the_others() -> None:
+    queue = SchedulingQueue(VirtualClock())
+    for name in ("long", "a", "b"):
+        queue.put(info(name), changed=False)
+    assert (await queue.pop()).name.name == "long"
+    assert queue.put_aside(ObjectName("ns", "long"))
+    assert (await queue.pop()).name.name == "a"
+    queue.begin_turn(slow_first=True)
+    assert (await queue.pop()).name.name == "long"
+    assert not queue.put_aside(ObjectName("ns", "long"))
+    assert (await queue.pop()).name.name == "b"
+
+
+async def test_of_a_group_that_is_complete_one_pod_is_tried_again() -> None:
+    """All that wait are decided on with it."""
+    async with scheduling_queue() as (_, queue):
+        names_of = [ObjectName("ns", f"p-{number}") for number in range(100)]
+        for name in names_of:
+            queue.put(info(name.name), changed=False, waits_for=Cause.GROUP)
+        queue.wake_one(names_of)
+        assert queue.sizes()["active"] == 1
+        assert len(queue.take(names_of[1:])) == 99

@@ -9,22 +9,25 @@ import msgspec
 from dray.api.references import ObjectRef
 
 
-class Cancelled(msgspec.Struct, frozen=True):
+class _AboutPod(msgspec.Struct, frozen=True):
+    pod: ObjectRef
+
+    @property
+    def namespace(self) -> str:
+        """In whose turn the pod is looked at."""
+        return self.pod.namespace
+
+
+class Cancelled(_AboutPod, frozen=True):
     """A pod that was to be evicted and may stay."""
 
-    pod: ObjectRef
 
-
-class Contradicted(msgspec.Struct, frozen=True):
+class Contradicted(_AboutPod, frozen=True):
     """A pod that may stay, and says that it waits to leave: that was written late."""
 
-    pod: ObjectRef
 
-
-class FollowUp(msgspec.Struct, frozen=True):
+class FollowUp(_AboutPod, frozen=True):
     """A pod that was told to leave and is still there."""
-
-    pod: ObjectRef
 
 
 Key: TypeAlias = ObjectRef | Cancelled | Contradicted | FollowUp
