@@ -13,15 +13,19 @@ import grpc
 import pytest
 from msgspec.structs import replace
 
+import builders
+from dray.api.generated.core import ContainerStateWaiting, Pod
 from dray.files import Directory
 from dray.node import checkpoint
 from dray.node.checkpoint import State
 from dray.node.runtime import Order, Running, StartFailed
 from dray.node.runtime.interface import OnExit
 from dray.plugins.generated import dra_v1_pb2 as dra
+from dray.server.admission import most_stored
 from local_server import LocalServer
 from node_world import CLAIMS, local_world
 from patience import eventually_async
+from process_world import process_world
 from scripted_driver import ScriptedDriver, device
 
 Bad = Callable[[dra.NodePrepareResourcesRequest], Awaitable[dra.NodePrepareResourcesResponse]]
@@ -357,3 +361,32 @@ async def test_pods_of_the_same_name_are_told_apart() -> None:
         await world.phase("p", "Running")
         assert first.metadata.uid != second.metadata.uid
         assert [record.pods for record in world.agent.book] == [(second.metadata.uid,)]
+
+
+async def test_a_large_pod_runs_and_ends_and_goes_like_any_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What others wrote of it is not the node's; and what would be too long to tell of its containers is left out."""
+    monkeypatch.setattr(most_stored, "MOST_OF_NODE_OBJECT", 64 * 1024)
+    async with local_world() as world:
+        for name, count, size in (("long", 1, 200_000), ("many", 500, 10)):
+            containers = [builders.container(f"c{number}", args=["x" * size]) for number in range(count)]
+            await world.pod(name, containers=containers)
+            running = await world.phase(name, "Running")
+            assert len(running.status.container_statuses) == (count if name == "long" else 0)
+            await world.delete(name, grace=1)
+            await world.gone(name)
+
+
+async def test_why_a_container_does_not_start_is_told_in_short() -> None:
+    """A command may have megabytes, and what a node writes of a pod may not."""
+    async with process_world() as world:
+        await world.pod("p", containers=[{"name": "main", "image": "none", "command": ["x" * 900_000]}])
+        await world.event("Failed", "xxx")
+        await world.until(lambda: any(told(pod) for pod in world.agent._pods))
+        (waiting,) = [told(pod) for pod in world.agent._pods]
+        assert waiting is not None
+        assert (waiting.reason, len(waiting.message)) == ("RunContainerError", 1024)
+
+
+def told(pod: Pod) -> ContainerStateWaiting | None:
+    """What a pod says of why its container waits."""
+    return next((one.state.waiting for one in pod.status.container_statuses), None)

@@ -13,5 +13,11 @@ def visible(text: str) -> str:
     return "".join(char if char.isprintable() else _escaped(char) for char in text)
 
 
+def visible_start(text: str, most: int) -> str:
+    """The same, cut off after so many characters."""
+    made = visible(text[: most + 1])
+    return made if len(made) <= most else f"{made[: most - 3]}..."
+
+
 def _escaped(char: str) -> str:
     return char.encode("unicode_escape").decode("ascii")

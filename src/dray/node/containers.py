@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Final
 
 from dray.api.generated.core import Container, ContainerStatus, Pod
 from dray.api.pods import containers_of
-from dray.api.visible import visible
+from dray.api.visible import visible_start
 from dray.node import pod_status
 from dray.node.environment import Environments
 from dray.node.metrics import NodeMetrics
 from dray.node.pod_plan import Ended, View
 from dray.node.runtime import Order, Running, Runtime, StartFailed
 from dray.reconcile import Clock
+
+LONGEST_MESSAGE: Final = 1024
+"""As long as that of an event."""
 
 
 class _Slot:
@@ -57,7 +61,7 @@ class _Slot:
     def failed(self, error: StartFailed, now: float) -> None:
         """A start did not."""
         self.start_failures += 1
-        self.failed_at, self.reason, self.message = now, error.reason, visible(str(error))
+        self.failed_at, self.reason, self.message = now, error.reason, _told(error)
 
     def read(self, status: ContainerStatus, found: Running | None, now: float) -> None:
         """What an agent before this one wrote, and what the runtime has found of the last run."""
@@ -149,7 +153,7 @@ class PodContainers:
     def refuse(self, pod: Pod, error: StartFailed) -> bool:
         """None of the pod's containers is going to start; whether that is news."""
         slots = [self._slots.setdefault(one.name, _Slot()) for one in containers_of(pod.spec)]
-        if all(slot.message == visible(str(error)) for slot in slots):
+        if all(slot.message == _told(error) for slot in slots):
             return False
         for slot in slots:
             slot.failed(error, self._clock.now())
@@ -170,3 +174,8 @@ class PodContainers:
 
     def _all_running(self) -> list[Running]:
         return [slot.running for slot in self._slots.values() if slot.view().running and slot.running is not None]
+
+
+def _told(error: StartFailed) -> str:
+    """Why a container did not start, as its status says it: a command may be megabytes long."""
+    return visible_start(str(error), LONGEST_MESSAGE)

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from dray.api.visible import visible
+from dray.api.visible import visible_start
 
 HEALTHY: Final = "Healthy"
 UNHEALTHY: Final = "Unhealthy"
@@ -64,7 +64,7 @@ class HealthTable:
         changed = set()
         for report in reports:
             key = DeviceKey(driver, report.pool, report.device)
-            health = Health(report.health, _shortened(report.message))
+            health = Health(report.health, visible_start(report.message, LONGEST_MESSAGE))
             if key not in self._known:
                 if self._counts[driver] >= MOST_DEVICES or len(report.pool) + len(report.device) > LONGEST_NAME:
                     continue
@@ -94,8 +94,3 @@ class HealthTable:
             del self._known[key]
             self._counts[key.driver] -= 1
         return changed
-
-
-def _shortened(message: str) -> str:
-    message = visible(message[: LONGEST_MESSAGE + 1])
-    return message if len(message) <= LONGEST_MESSAGE else f"{message[: LONGEST_MESSAGE - 3]}..."

@@ -83,6 +83,11 @@ def final_status(
     return replace(made, conditions=conditions, reason=end.reason, message=end.message)
 
 
+def in_short(status: PodStatus) -> PodStatus:
+    """A status that says nothing of each container: there are too many for that."""
+    return replace(status, container_statuses=(), init_container_statuses=())
+
+
 def _status(
     pod: Pod,
     views: Mapping[str, View],

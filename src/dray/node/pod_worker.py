@@ -45,6 +45,7 @@ FIRST_RETRY: Final = 0.25
 LONGEST_RETRY: Final = 60.0
 LONGEST_END_RETRY: Final = 15.0
 DEFAULT_GRACE: Final = 30.0
+TOO_LARGE: Final = 413
 
 
 class NodeServices(msgspec.Struct, frozen=True):
@@ -310,12 +311,21 @@ class PodWorker:
         if status == pod.status:
             self._sent = None  # what was sent before, without an answer, is not what is right now
             return
-        self._sent = status
-        async with self._services.writes:
-            written = await self._services.client.update(replace(pod, status=status), "status")
+        try:
+            written = await self._update(pod, status)
+        except ApiError as error:
+            if error.code != TOO_LARGE:
+                raise
+            # That of thousands of containers. How the pod is, and that it has ended, is told all the same.
+            written = await self._update(pod, pod_status.in_short(status))
         if self._pod is not None and _version(self._pod) == _version(pod):
             self._pod = self._last = written
         self._services.note(written)
+
+    async def _update(self, pod: Pod, status: PodStatus) -> Pod:
+        self._sent = status
+        async with self._services.writes:
+            return await self._services.client.update(replace(pod, status=status), "status")
 
     def _is_own_write(self, old: Pod, new: Pod) -> bool:
         """Whether a change is only what this worker has written: that must not cut a pause short."""

@@ -6,7 +6,7 @@
 | mirror pods and PodCertificateRequests of a node | the node's, each kind by itself | 32 MiB |
 | CertificateSigningRequests | their author's; the ServiceAccounts of a namespace are one | 32 MiB |
 | Events | their writer's; the ServiceAccounts of a namespace are one | 32 MiB in an hour |
-| one object that a node writes | | 1.5 MiB, as much as etcd takes by itself |
+| one object that a node writes; of a pod that is there, its status | | 1.5 MiB, as much as etcd takes by itself |
 
 An object counts for its bytes and 1 KiB more. Beyond that, whatever grows is refused, and what is there can be deleted.
 Events go by themselves after an hour (`upkeep.event_expiry`), so what is written in an hour is what there is. That is
@@ -124,10 +124,15 @@ class MostStored(Plugin):
 async def check_size(engine: Engine, call: Call, new: Object) -> None:
     """Refuses an object of a node that is larger than any node needs: they write many that are not on their account.
 
-    Raises ApiError.
+    Of a pod that is there only the status counts, for nothing else of it is the node's. Raises ApiError.
     """
-    size = len(await engine.beside(call, codec.encode, new))
-    if size > MOST_OF_NODE_OBJECT and size > _stored_size(engine, call) + GROWTH:
+    is_status = isinstance(new, Pod) and call.route.subresource == "status"
+    own = Pod(status=new.status) if is_status and isinstance(new, Pod) else new
+    size = len(await engine.beside(call, codec.encode, own))
+    if size <= MOST_OF_NODE_OBJECT:
+        return
+    whole = len(await engine.beside(call, codec.encode, new)) if is_status else size
+    if whole > _stored_size(engine, call) + GROWTH:
         what = f"{call.route.kind.kind} {new.metadata.name!r}"
         why = f"{what} has {size} bytes, and one that a node writes may have {MOST_OF_NODE_OBJECT}"
         raise ApiError(413, "RequestEntityTooLarge", f"Request entity too large: {why}")
