@@ -33,6 +33,22 @@ NAMES_A_LIMIT = re.compile("timeout|wait_for")
 WITH_LIMIT = {"run", "communicate", "urlopen", "HTTPConnection", "HTTPSConnection", "run_dray"}
 """What takes a `timeout`."""
 
+REMEMBER_OWN_NAMES = {
+    "_add_package",
+    "_docstring",
+    "_fields_of",
+    "_fixer",
+    "_load",
+    "_of_definition",
+    "_read",
+    "_rules",
+    "_rules_of_kind",
+    "_zero",
+    "by_kind",
+    "message_class",
+}
+"""Remember all that they are asked: names that are in files of ours, for they raise an error for any other."""
+
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -127,6 +143,18 @@ def test_checks_that_are_switched_off_say_why() -> None:
         if (found := SWITCH_OFF.search(line)) is not None and not found["why"].strip(" #-")
     ]
     assert silent == []
+
+
+def test_nothing_that_clients_write_is_remembered_for_ever() -> None:
+    """A function that remembers by texts has a bound, or knows the texts."""
+    found = {
+        node.name
+        for module in modules()
+        for node in functions(module)
+        if any(ast.unparse(one) in ("cache", "functools.cache") for one in node.decorator_list)
+        if any("str" in ast.unparse(one.annotation or ast.Constant("")).split() for one in node.args.args)
+    }
+    assert found == REMEMBER_OWN_NAMES
 
 
 def test_every_function_is_called() -> None:

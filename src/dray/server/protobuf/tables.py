@@ -9,7 +9,7 @@ A message is a line of `name=number`, with a type after a colon where the field 
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -26,6 +26,8 @@ _FOLDER = Path(__file__).with_name("numbers")
 _PACKAGES: Final = frozenset(path.stem for path in _FOLDER.glob("*.txt"))
 _OF_ALL_GROUPS = frozenset(("DeleteOptions", "CreateOptions", "UpdateOptions", "PatchOptions", "Status", "WatchEvent"))
 _OF_META = ("v1", "meta.k8s.io/v1")
+LONGEST_VERSION = 253 + 1 + 63
+"""Of a group and a version of it."""
 
 
 class UnknownMessage(LookupError):
@@ -84,9 +86,15 @@ def flat(name: str) -> dict[str, Field]:
     return found
 
 
-@cache
 def name_of(api_version: str, kind: str) -> str:
     """The full name of the message of a kind, or of a list of it. Raises UnknownMessage."""
+    if len(api_version) > LONGEST_VERSION:
+        raise UnknownMessage(api_version[:LONGEST_VERSION], kind)
+    return _name_of(api_version, kind)
+
+
+@lru_cache(maxsize=1024)  # some kinds have a message whatever clients say that their version is
+def _name_of(api_version: str, kind: str) -> str:
     group, version = registry.split_api_version(api_version)
     in_package = META_PACKAGE if kind in _OF_ALL_GROUPS else schema.package_of(group, version)
     if kind in package(in_package):
