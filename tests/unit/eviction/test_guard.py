@@ -443,3 +443,12 @@ def test_who_has_left_is_on_the_way_no_more() -> None:
     assert recent.past(70.0).departed == (Departed(5.0, 1, 1), Departed(70.0, 1, 1))
     recent.stay("going")
     assert recent.past(70.0).departed == (Departed(5.0, 1, 1),)
+
+
+def test_a_guard_keeps_no_list_of_all_who_ever_left() -> None:
+    recent: Recent[int] = Recent()
+    guard = make(10, recent)
+    for pod in range(3 * SLACK):
+        recent.add(pod, float(pod), uses_devices=False)
+        guard.judge(float(pod), Base(1000))
+        assert len(recent) <= SLACK + 2 * WINDOW
