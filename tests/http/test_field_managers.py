@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from dray.server.verbs.field_owners import LONGEST_REMEMBERED, manager_of
-from live_server import Kubectl, LiveServer
+from live_server import Answer, Kubectl, LiveServer
 
 MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
@@ -152,7 +153,7 @@ SENSELESS = [
 
 def test_one_empty_entry_forgets_who_set_what(server: LiveServer, namespace: str) -> None:
     path = f"/api/v1/namespaces/{namespace}/configmaps"
-    for name, forget in (
+    ways: tuple[tuple[str, Callable[[str], Answer]], ...] = (
         ("merged", lambda it: server.request("PATCH", f"{path}/{it}", {"metadata": {"managedFields": [{}]}}, MERGE)),
         (
             "put",
@@ -169,7 +170,8 @@ def test_one_empty_entry_forgets_who_set_what(server: LiveServer, namespace: str
                 "application/json-patch+json",
             ),
         ),
-    ):
+    )
+    for name, forget in ways:
         assert owners(server.request("POST", path, config_map(name, a="1")).json)
         forgotten = forget(name)
         assert forgotten.code == 200

@@ -270,6 +270,10 @@ class _Attempt:
             return self._refused()
         if self._rankings is not None and (are_all or len(found) >= enough):
             self._rankings.keep(pod, found, are_all=are_all)
+        return self._best(found, most)
+
+    def _best(self, found: list[_Found], most: int) -> tuple[Chosen, ...]:
+        """So many of the nodes that fit, the best first."""
         if self._has_preferences:
             found = self._with_preferences(found)
         if self._is_narrowed or self._has_preferences:

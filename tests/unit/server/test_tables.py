@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 import pytest
@@ -66,7 +67,7 @@ def test_states_of_claims() -> None:
         registry.by_kind("resource.k8s.io/v1", "ResourceClaim"),
         {"deletionTimestamp": "2026-06-01T12:00:00Z"},
     )
-    allocation = {"devices": {"results": []}}
+    allocation: dict[str, Any] = {"devices": {"results": []}}
     user = {"resource": "pods", "name": "p", "uid": "u"}
     for status, state in (
         ({}, "pending"),
