@@ -101,7 +101,7 @@ class Engine:
                 return self._apply_member(change, moment)
             case SetChange(name):
                 return self._decide(self._in_namespaces(self.fleet.namespaces_of(name)), moment)
-            case BindingChange(namespace, _):
+            case BindingChange(namespace):
                 return self._decide(self._in_namespaces((namespace,)), moment)
             case ScoreChange() as change:
                 return self._decide(self._scored_by(change), moment)

@@ -60,10 +60,9 @@ class SetChange(NamedTuple):
 
 
 class BindingChange(NamedTuple):
-    """A cluster set was bound to a namespace, or is no longer."""
+    """A namespace has another cluster set, or one less."""
 
     namespace: str
-    set_name: str
 
 
 class ScoreChange(NamedTuple):
@@ -265,7 +264,7 @@ class Fleet:
             return None
         _include(self._bound.setdefault(namespace, set()), name, not deleted)
         _include(self._namespaces.setdefault(name, set()), namespace, not deleted)
-        return BindingChange(namespace, name)
+        return BindingChange(namespace)
 
     def _apply_scores(self, obj: AddOnPlacementScore, deleted: bool) -> ScoreChange | None:
         key = (obj.metadata.namespace, obj.metadata.name)
