@@ -10,13 +10,15 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from dray.process.http import MAX_BODY_BYTES, Answer, Listener, Request, Response, Server
+from dray.process.http import MAX_BODY_BYTES, Answer, Limits, Listener, Request, Response, Server
 from dray.process.http.head import MOST_PARAMETERS
 from loop_turns import LoopTurns
 from patience import PATIENCE
 
 LONGEST_TURN = 0.02
 """Seconds of processor time."""
+UNHURRIED = Limits(header_seconds=10 * PATIENCE, body_seconds=10 * PATIENCE, idle_seconds=10 * PATIENCE)
+"""On a busy machine half a second of work may take a minute, after which a body that comes so slowly is given up."""
 
 
 @contextlib.asynccontextmanager
@@ -29,7 +31,7 @@ async def connected(
         handed.append(request)
         return Response(200, b"{}")
 
-    server = Server(application)
+    server = Server(application, UNHURRIED)
     port = await server.listen(Listener("127.0.0.1", 0))
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
@@ -104,6 +106,7 @@ async def test_a_body_in_small_pieces_takes_no_more_memory_than_it_has_bytes() -
                 await writer.drain()
             async with asyncio.timeout(PATIENCE):
                 while server.bodies.total < size:
+                    assert server.connection_count, "the connection has ended"
                     await asyncio.sleep(0)
             held, _ = tracemalloc.get_traced_memory()
         finally:

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from dray.process.http import MAX_BODY_BYTES, MAX_HEADER_BYTES, Answer, Limits, Listener, Request, Response, Server
+from patience import eventually_async
 
 BIG = 8 * 1024 * 1024
 MEGABYTE = 1024 * 1024
@@ -58,12 +59,6 @@ async def client(port: int) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio
         yield reader, writer
     finally:
         writer.transport.abort()
-
-
-async def until(condition: object, patience: float = 30.0) -> None:
-    async with asyncio.timeout(patience):
-        while not condition():  # type: ignore[operator]
-            await asyncio.sleep(0.01)
 
 
 async def flood(writer: asyncio.StreamWriter, piece: bytes, most: int) -> int:
@@ -143,12 +138,12 @@ async def test_bodies_of_one_caller_and_of_all_are_bounded() -> None:
             return reader
 
         first = [await post("greedy") for _ in range(2)]
-        await until(lambda: server.bodies.total == 2 * MEGABYTE)
+        await eventually_async(lambda: server.bodies.total == 2 * MEGABYTE)
         third = await post("greedy")
         assert (await third.readuntil(b"\r\n")).startswith(b"HTTP/1.1 429")
         assert b"Retry-After: 1" in await third.readuntil(b"\r\n\r\n")
         others = [await post(name) for name in "abc"]
-        await until(lambda: server.bodies.total == 5 * MEGABYTE)
+        await eventually_async(lambda: server.bodies.total == 5 * MEGABYTE)
         assert (await (await post("d")).readuntil(b"\r\n")).startswith(b"HTTP/1.1 429")
         app.may_answer.set()
         for reader in first + others:
@@ -162,10 +157,10 @@ async def test_a_body_whose_sender_goes_away_is_let_go() -> None:
         async with client(port) as (_, writer):
             head = b"POST / HTTP/1.1\r\nlet: me-in\r\ncontent-length: 100000\r\n\r\n"
             writer.write(head + b"a" * 100_000 + head + b"a" * 100_000 + head + b"a" * 5000)
-            await until(lambda: server.bodies.total == 205_000)
-        await until(lambda: server.bodies.total <= 200_000)  # what can never be whole goes at once
+            await eventually_async(lambda: server.bodies.total == 205_000)
+        await eventually_async(lambda: server.bodies.total <= 200_000)  # what can never be whole goes at once
         app.may_answer.set()
-        await until(lambda: server.bodies.total == 0)
+        await eventually_async(lambda: server.bodies.total == 0)
 
 
 async def test_memory_is_given_back_after_many_large_bodies(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,10 +171,10 @@ async def test_memory_is_given_back_after_many_large_bodies(monkeypatch: pytest.
         for _ in range(17):
             _, writer = await stack.enter_async_context(client(port))
             writer.write(b"POST / HTTP/1.1\r\nlet: me-in\r\ncontent-length: %d\r\n\r\n" % MEGABYTE + b"a" * MEGABYTE)
-        await until(lambda: server.bodies.total == 17 * MEGABYTE)
+        await eventually_async(lambda: server.bodies.total == 17 * MEGABYTE)
         assert trims == []
         app.may_answer.set()
-        await until(lambda: trims)
+        await eventually_async(lambda: trims)
         assert not server.bodies.left_much()
 
 
@@ -187,8 +182,8 @@ async def test_answers_wait_for_their_reader() -> None:
     """Sixteen requests for 8 MiB each on a connection that does not read: one answer is made, and it is cut off."""
     async with serving(Limits(stalled_stream_seconds=0.2)) as (app, server, port), client(port) as (_, writer):
         writer.write(b"GET /big HTTP/1.1\r\n\r\n" * 16)
-        await until(lambda: server.connection_count == 1)
-        await until(lambda: server.connection_count == 0)
+        await eventually_async(lambda: server.connection_count == 1)
+        await eventually_async(lambda: server.connection_count == 0)
         assert app.answered == 1
 
 
@@ -205,7 +200,7 @@ async def test_an_idle_connection_ends_when_another_needs_its_place(monkeypatch:
     async with serving(Limits(connections=2)) as (_, server, port), contextlib.AsyncExitStack() as stack:
         for _ in range(2):
             await stack.enter_async_context(client(port))
-        await until(lambda: server._idle)
+        await eventually_async(lambda: server._idle)
         reader, writer = await stack.enter_async_context(client(port))
         writer.write(b"GET / HTTP/1.1\r\n\r\n")
         assert (await reader.readuntil(b"\r\n")).startswith(b"HTTP/1.1 200")
