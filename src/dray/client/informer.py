@@ -273,13 +273,13 @@ class Informer(Generic[T]):
 
     def _reindex(self, place: _Where, old: T | None, new: T | None) -> None:
         for function, table in self._indexes.values():
-            before = function(old) if old is not None else ()
             after = function(new) if new is not None else ()
-            for key in before if before != after else ():
-                if key not in after and key in table:
-                    table[key].pop(place, None)
-                    if not table[key]:
-                        del table[key]
+            if old is not None and (before := function(old)) != after:
+                for key in before:
+                    if key not in after and key in table:
+                        table[key].pop(place, None)
+                        if not table[key]:
+                            del table[key]
             if new is not None:
                 for key in after:
                     table.setdefault(key, {})[place] = new
