@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
+from itertools import compress
 from types import UnionType
 from typing import Any, Final, Union, get_args, get_origin, get_type_hints
 
@@ -66,14 +67,21 @@ def _fields(kind: type[msgspec.Struct]) -> tuple[_Field, ...]:
     return tuple(map(_Field, kind.__struct_fields__))
 
 
+@cache
+def _maps(kind: type[msgspec.Struct]) -> tuple[tuple[int, str], ...]:
+    """The fields that are maps, with their places: each object has an empty one of its own where it has none."""
+    fields = enumerate(msgspec.structs.fields(kind))
+    return tuple((place, field.name) for place, field in fields if field.default_factory is dict)
+
+
 def share(obj: msgspec.Struct) -> None:
     """Puts parts that earlier objects have, too, into an object in place of its own."""
-    for field, value in zip(_fields(type(obj)), astuple(obj), strict=True):
+    values = astuple(obj)
+    for place, name in _maps(type(obj)):
+        if values[place] == _NO_ENTRIES:
+            force_setattr(obj, name, _NO_ENTRIES)
+    for field, value in compress(zip(_fields(type(obj)), values, strict=True), values):  # most have nothing in them
         kind = type(value)
-        if not value:
-            if kind is dict:
-                force_setattr(obj, field.name, _NO_ENTRIES)
-            continue
         if kind is bool or kind is int:
             continue
         found = _shared(value, kind, field)

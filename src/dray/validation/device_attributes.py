@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import astuple
+
 from dray.api.field import invalid, too_long
 from dray.api.resource import DeviceAttribute, NullableDeviceAttribute
 from dray.api.resource.slice import ATTRIBUTE_VALUE_LENGTH
@@ -21,18 +23,14 @@ def validate_attributes(errors: Errors, attributes: dict[str, DeviceAttribute], 
 
 def _is_plain(attribute: DeviceAttribute) -> bool:
     """The cheap answer for nearly all attributes: exactly one scalar, and nothing wrong with it."""
-    if attribute.ints is not None or attribute.bools is not None:
+    values = astuple(attribute)
+    if values.count(None) != len(values) - 1:
         return False
-    if attribute.strings is not None or attribute.versions is not None:
-        return False
-    text, version = attribute.string, attribute.version
-    if text is None and version is None:
-        return (attribute.int_value is None) != (attribute.bool_value is None)
-    if attribute.int_value is not None or attribute.bool_value is not None:
-        return False
-    if text is not None:
-        return version is None and len(text) <= 16
-    return version is not None and len(version) <= 16 and is_semver(version)
+    if attribute.string is not None:
+        return len(attribute.string) <= 16
+    if attribute.version is not None:
+        return len(attribute.version) <= 16 and is_semver(attribute.version)
+    return attribute.int_value is not None or attribute.bool_value is not None
 
 
 def validate_attribute(

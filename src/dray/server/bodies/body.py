@@ -171,11 +171,21 @@ def _read_json(body: bytes, route: Route, *, find_duplicates: bool) -> codec.Rea
 
 
 def from_value(
-    value: Any, route: Route, options: WriteOptions, warnings: list[str], *, keep_nulls: bool = False
+    value: Any,
+    route: Route,
+    options: WriteOptions,
+    warnings: list[str],
+    *,
+    keep_nulls: bool = False,
+    size: int | None = None,
 ) -> Object:
-    """Plain values as an object in hub shape. Raises ApiError."""
+    """Plain values as an object in hub shape; `size` is how many bytes they take at most, if that is known.
+
+    Raises ApiError.
+    """
     check_type(value, route)
-    parts.check(value, route.kind)
+    if size is None or parts.may_be_too_many(size, route.kind):
+        parts.check(value, route.kind)
     if isinstance(route.kind, CustomKind):
         return _judge(
             custom_documents.read_value(route.kind, value or {}, keep_nulls=keep_nulls), route, options, warnings

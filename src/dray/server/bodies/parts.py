@@ -26,7 +26,7 @@ _HOLDS: Final = (dict, list)
 
 def check_json(body: bytes, kind: Kind) -> None:
     """Refuses a body in JSON whose object has too many parts (ApiError). Small ones are not read for it."""
-    if len(body) <= 2 * most_objects(kind):
+    if not may_be_too_many(len(body), kind):
         return
     if body.count(b"{") > most_objects(kind) or body.count(b",") + body.count(b"{") > MOST_VALUES:
         try:
@@ -34,6 +34,11 @@ def check_json(body: bytes, kind: Kind) -> None:
         except codec.DecodeError:
             return  # whoever reads it says what is wrong
         check(value, kind)
+
+
+def may_be_too_many(size: int, kind: Kind) -> bool:
+    """Whether an object that takes so many bytes in JSON may have too many parts: each takes two of them at least."""
+    return size > 2 * most_objects(kind)
 
 
 def check(value: Any, kind: Kind) -> None:

@@ -12,6 +12,7 @@ from dray.api.field import invalid
 from dray.api.meta import Object, StatusCause, StatusDetails
 from dray.api.registry import CLUSTER_GROUP, DRAY_GROUP
 from dray.server import errors, objects
+from dray.server.beside import LARGE
 from dray.server.bodies import body, number_ranges, parts
 from dray.server.bodies.options import WriteOptions
 from dray.server.bodies.owner_references import without_duplicates
@@ -102,7 +103,8 @@ def _read(call: Call, document: Any, given: WriteOptions, *, keep_nulls: bool = 
     if not isinstance(document, dict):
         raise errors.bad_request("the patch does not leave an object")
     try:
-        obj = body.from_value(document, call.route, given, call.warnings, keep_nulls=keep_nulls)
+        size = None if call.is_large else 2 * LARGE  # that of the object before, and of the patch
+        obj = body.from_value(document, call.route, given, call.warnings, keep_nulls=keep_nulls, size=size)
     except errors.ApiError as error:
         raise _unreadable(document, str(error)) from None
     meta = obj.metadata
