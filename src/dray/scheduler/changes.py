@@ -44,8 +44,9 @@ from dray.tracker import Event, GatheredSlices, Remove, Upsert
 T = TypeVar("T", bound=Object)
 
 TURN_SECONDS = 0.01
-MOST_LOOKED_AT = 100
 """After which others get the loop."""
+MOST_LOOKED_AT = 100
+"""Pods of a group among which one that waits is looked for when another one comes."""
 TAKEN_TOGETHER = LISTED_AT_ONCE
 """Rules and patches of a start that are taken in with one look at what they come to."""
 
