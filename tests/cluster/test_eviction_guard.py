@@ -497,6 +497,26 @@ async def test_controllers_in_two_processes_count_each_others_evictions() -> Non
         ]
 
 
+async def test_controllers_in_two_processes_count_each_others_evictions_when_the_clock_is_set_ahead() -> None:
+    """What one has told seems to be long ago then, and the other neither takes it for that nor takes it away."""
+    async with two_processes("3") as (devices, nodes):
+        await use_devices(devices, "claim", "gpu-0", pods=("a", "b"))
+        for name in ("c", "d"):
+            await run_pod(devices, name, nodeName="node-2")
+        await run_pod(devices, "e", nodeName="node-3")
+        await devices.create(rule())
+        await devices.settle(5)
+        assert await leaving(devices) == {"a", "b"}
+        await nodes.settle(60)
+        nodes.clock.jump(4000)
+        await taint_nodes(nodes, "node-3", value="alone")
+        await nodes.settle(60)
+        assert await leaving(devices) == {"a", "b", "e"}
+        await taint_nodes(nodes, "node-2")
+        await nodes.settle(60)
+        assert await leaving(devices) == {"a", "b", "e"}
+
+
 async def test_of_two_processes_that_begin_at_once_one_hears_of_the_other_first() -> None:
     """Else both would let go as many as the limit says, each for itself."""
     async with two_processes("2") as (devices, nodes):

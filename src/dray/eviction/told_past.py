@@ -7,6 +7,7 @@ others are kept for as long as somebody may ask about their time.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import Final
 
@@ -46,13 +47,31 @@ def read_told(namespace: Namespace | None) -> dict[str, Told]:
     return {} if min(numbers, default=0) < 0 or sum(numbers) > MOST_PODS else told
 
 
-def departed(told: Iterable[Told], now: float, jump: float) -> list[Departed]:
-    """Who has left, in ticks: `jump` is what a tick has to be increased by to be a time.
+class Offset:
+    """What a tick has to be increased by to be a time: the least that it has been within the time that counts.
 
-    A time that is yet to come, for clocks may jump, is now.
+    Clocks are set. What others told before one was set ahead must not seem to be long ago since.
     """
+
+    def __init__(self) -> None:
+        self._seen: deque[tuple[float, int]] = deque()
+        """Until when an offset was so, each with those before it that were less."""
+
+    def least(self, tick: float, now: float) -> int:
+        """Asked often enough to see how it was before the clock was set."""
+        offset = int(now - tick)
+        while self._seen and self._seen[-1][1] >= offset:
+            self._seen.pop()
+        self._seen.append((tick, offset))
+        while self._seen[0][0] < tick - WINDOW:
+            self._seen.popleft()
+        return self._seen[0][1]
+
+
+def departed(told: Iterable[Told], tick: float, offset: float) -> list[Departed]:
+    """Who has left, in ticks. A time that is yet to come, for clocks are set, is now."""
     left = (entry for one in told for entry in one.left)
-    return [Departed(min(by, now) - jump, pods, with_devices) for by, pods, with_devices in left]
+    return [Departed(min(by - offset, tick), pods, with_devices) for by, pods, with_devices in left]
 
 
 def held_before(told: Iterable[Told], controllers: Iterable[str], now: float, jump: float) -> float | None:

@@ -18,7 +18,7 @@ from dray.api.status import ApiError
 from dray.client import Informer
 from dray.controllers.context import Context
 from dray.eviction.stop import PLACE
-from dray.eviction.told_past import PAST_ANNOTATION, Told, departed, held_before, of_past, read_told, told_text
+from dray.eviction.told_past import PAST_ANNOTATION, Offset, Told, departed, held_before, of_past, read_told, told_text
 
 LOOK_SECONDS: Final = 30.0
 CATCH_UP_SECONDS: Final = 0.1
@@ -39,6 +39,7 @@ class ToldPast:
         self._begun = 0
         self._told_held: bool | None = None
         self._heard: dict[str, Told] = {}
+        self._offset = Offset()
 
     def restore(self) -> None:
         """Begins with what the controllers before have told. The informer has listed."""
@@ -58,8 +59,11 @@ class ToldPast:
             self._told_held = own.held_since is not None  # maybe by a write that was not answered, and came late
         if told != self._heard:
             self._heard = told
-            now = self._context.clock.now()
-            self._recent.hear(departed(told.values(), now, now - self._context.clock.monotonic()))
+            self._recent.hear(departed(told.values(), self._context.clock.monotonic(), self._least_offset()))
+
+    def _least_offset(self) -> int:
+        clock = self._context.clock
+        return self._offset.least(clock.monotonic(), clock.now())
 
     async def written(self) -> None:
         """Waits until all who are on their way are written down. Raises ApiError or OSError."""
@@ -71,6 +75,7 @@ class ToldPast:
     async def keep_written(self) -> None:
         """Tells since when something is held, too; goes on until cancelled."""
         while True:
+            self._least_offset()
             await self._context.clock.sleep(LOOK_SECONDS)
             if self._told_held is None or self._is_held() == self._told_held:
                 continue
@@ -106,4 +111,4 @@ class ToldPast:
         tick = clock.monotonic()
         jump = clock.now() - tick
         own = of_past(recent.past(tick), recent.told_by, jump)
-        return own, told_text(self._heard, self._name, own, recent.needed_since + jump)
+        return own, told_text(self._heard, self._name, own, recent.needed_since + self._least_offset())
