@@ -181,7 +181,9 @@ def test_a_drain_is_paused_and_goes_on(cluster: TaintCluster) -> None:
         "drain", "node", "node-3", stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
     ) as process:
         assert process.stderr is not None
-        assert process.stderr.readline() == "dray: the drain is paused\n"
+        assert process.stderr.readline() == (
+            "dray: the drain is paused (dray drain resume node/node-3 lets it go on)\n"
+        )
         assert cluster.pods("job") == pods
         resumed = cluster.dray("drain", "resume", "node/node-3")
         assert (resumed.exit_code, resumed.stdout) == (0, "Drains of node/node-3 go on.\n")
@@ -197,7 +199,7 @@ def test_a_pause_ends_with_its_drain(cluster: TaintCluster) -> None:
     """One that nobody sees would stop the next drain."""
     refused = cluster.dray("drain", "pause", "node", "node-3")
     assert refused.exit_code == 2
-    assert "node node-3 is not drained, so nothing is paused. Begin with: dray drain node node-3" in refused.stderr
+    assert "node/node-3 is not drained, so nothing is paused. Begin with: dray drain node node-3" in refused.stderr
     assert cluster.dray("drain", "node", "node-3").exit_code == 0
     assert cluster.dray("drain", "pause", "node", "node-3").exit_code == 0
     assert cluster.dray("untaint", "node", "node-3").exit_code == 0

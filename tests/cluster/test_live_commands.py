@@ -101,7 +101,7 @@ def test_simulated_nodes_are_stopped_and_started(server: LiveServer, tmp_path: P
     assert "node real is not simulated" in refused.stderr
     missing = switch("start", "nowhere")
     assert missing.returncode == 2
-    assert missing.stderr.startswith("dray: there is no node nowhere.")
+    assert missing.stderr.startswith("dray: no node nowhere; there is node-1")
     assert switch("start", "node-1").stdout == "node-1 was already running.\n", "nothing was changed before"
     assert renewed() == silent_since
     assert switch("start", "node-2").stdout == "node-2 is running.\n"
@@ -183,10 +183,11 @@ def offering(server: LiveServer) -> LiveServer:
         ),
     ]
     assert [answer.code for answer in made] == [201] * 4, made[-1].body
-    taints = {"spec": {"taints": [{"key": "k", "effect": "NoExecute"}]}}
-    assert (
-        server.request("PATCH", "/api/v1/nodes/node-2", taints, content_type="application/merge-patch+json").code == 200
-    )
+    drained = {"metadata": {"annotations": {"dray.dev/drain": "k:NoSchedule"}}}
+    for node, effect, more in (("node-1", "NoSchedule", drained), ("node-2", "NoExecute", {})):
+        taints = {**more, "spec": {"taints": [{"key": "k", "effect": effect}]}}
+        answer = server.request("PATCH", f"/api/v1/nodes/{node}", taints, content_type="application/merge-patch+json")
+        assert answer.code == 200
     return server
 
 
@@ -195,7 +196,8 @@ def offering(server: LiveServer) -> LiveServer:
     [
         ("dray drain node ", ["node-1", "node-2"]),
         ("dray untaint node ", ["node-1", "node-2"]),
-        ("dray drain pause ", ["node/node-1", "node/node-2"]),
+        ("dray drain pause ", ["node/node-1"]),
+        ("dray cancel node/", ["node/node-1", "node/node-2"]),
         ("dray get devices --node node-2", ["node-2"]),
         ("dray explain pod def", ["default/seen"]),
         ("dray explain claim ", ["default/wanted"]),

@@ -33,10 +33,11 @@ def nodes(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def drains(ctx: typer.Context, incomplete: str) -> list[str]:
-    """`node/NAME` of nodes and `rule/NAME` of rules."""
+    """`node/NAME` and `rule/NAME` of what is drained."""
     from dray.api.kinds import NODES, RULES
+    from dray.maintenance.confirmation import has_drain
 
-    return _fitting(_with_words(ctx, {"node": NODES, "rule": RULES}), incomplete)
+    return _fitting(_with_words(ctx, {"node": NODES, "rule": RULES}, has_drain), incomplete)
 
 
 def evicting(ctx: typer.Context, incomplete: str) -> list[str]:
@@ -48,11 +49,12 @@ def evicting(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def cancellable(ctx: typer.Context, incomplete: str) -> list[str]:
-    """The same without slices: what a driver says is not taken back here."""
+    """The same and what is drained, without slices: what a driver says is not taken back here."""
     from dray.api.kinds import NODES, RULES
-    from dray.maintenance.confirmation import evicts
+    from dray.maintenance.confirmation import evicts, has_drain
 
-    return _fitting(_with_words(ctx, {"node": NODES, "rule": RULES}, evicts), incomplete)
+    found = _with_words(ctx, {"node": NODES, "rule": RULES}, lambda one: evicts(one) or has_drain(one))
+    return _fitting(found, incomplete)
 
 
 def pods(ctx: typer.Context, incomplete: str) -> list[str]:

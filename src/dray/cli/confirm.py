@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import typer
 
-from dray.cli import completion, live, names, output, tables
+from dray.cli import completion, live, output, tables, targets
 from dray.cli.running_cluster import RunningCluster
 from dray.cli.taint_options import Format
 
 if TYPE_CHECKING:
     from dray.api.generated.core import Namespace
     from dray.api.meta import Object
-    from dray.api.registry import Kind
+    from dray.cli.targets import Found
     from dray.client.http import HttpClient
     from dray.what_if.driver_evictions import Unconfirmed
 
@@ -29,12 +29,8 @@ Targets = Annotated[
     ),
 ]
 
-WORDS: Final = {
-    **dict.fromkeys(("rule", "rules", "devicetaintrule", "devicetaintrules"), "rule"),
-    **dict.fromkeys(("node", "nodes", "no"), "node"),
-    **dict.fromkeys(("slice", "slices", "resourceslice", "resourceslices"), "slice"),
-}
-"""What may be in front of a name."""
+IDLE: Final = "evicts nobody, since it has no taint with NoExecute"
+HINT: Final = "is nothing that can be held. Write rule/RULE, node/NODE or slice/SLICE."
 EVENTS: Final = "kubectl get events --all-namespaces --field-selector reason=EvictionHeld"
 NO_GUARD: Final = (
     "no guard holds evictions here: no eviction controller of dray has told a limit, "
@@ -51,7 +47,7 @@ class Held(NamedTuple):
 
 
 def confirm(
-    targets: Targets = None,
+    wanted: Targets = None,
     format_: Format = output.Format.TEXT,
     *,
     cluster: RunningCluster,
@@ -60,12 +56,12 @@ def confirm(
 
     Exit code 0: confirmed, or something is held; 1: nothing is held, or evicts anybody; 2: cannot.
     """
-    work = _list(format_) if not targets else _each(targets, _confirm, "Confirmed")
+    work = _list(format_) if not wanted else _each(wanted, _confirm)
     raise typer.Exit(live.call(work, "confirm", cluster))
 
 
 def cancel(
-    targets: Annotated[
+    wanted: Annotated[
         list[str],
         typer.Argument(
             metavar="rule/RULE|node/NODE", help="What is not to evict.", autocompletion=completion.cancellable
@@ -76,9 +72,9 @@ def cancel(
 ) -> None:
     """Take back an eviction that the guard holds, or that goes on: NoExecute becomes NoSchedule, and nobody leaves.
 
-    Exit code 0: done; 1: some of it evicts nobody; 2: cannot.
+    A drain ends, too. Exit code 0: done; 1: some of it evicts nobody; 2: cannot.
     """
-    work = _each(targets, _cancel, "Cancelled")
+    work = _each(wanted, _cancel)
     raise typer.Exit(live.call(work, "cancel", cluster))
 
 
@@ -174,25 +170,21 @@ async def _untold(client: HttpClient) -> list[str]:
     return list(untold(await list_if_served(client, RULES) or ()))
 
 
-def _each(targets: Iterable[str], change: Any, verb: str) -> Any:
-    async def work(client: HttpClient) -> int:
-        from dray.maintenance.confirmation import evicts
+def _each(words: Iterable[str], look: Any) -> Any:
+    """`look` says of what one target stands for the patch to make and what to say; all are looked at before any is."""
 
-        idle = 0
-        for target in names.pair(targets, WORDS):
-            kind, name = _read(target)
-            obj = await client.get(kind, "", name)
-            if any(map(evicts, await _alike(client, obj))):
-                await client.patch(kind, "", name, change(obj, target))
-                print(f"{verb}: {target}.")
-            else:
-                idle += 1
-                print(f"Not {verb.lower()}: {target} evicts nobody, since it has no taint with NoExecute.")
+    async def work(client: HttpClient) -> int:
+        found = await targets.find(client, words, HINT)
+        looked = [(target, *look(target, await _alike(client, target.obj))) for target in found]
+        for target, patch, said in looked:
+            if patch is not None:
+                await client.patch(target.kind, "", target.obj.metadata.name, patch)
+            print(said, flush=True)
         place = await _place(client)
-        if change is _confirm and _is_unguarded(place):
+        if look is _confirm and _is_unguarded(place):
             print(f"dray: {NO_GUARD}.", file=sys.stderr)
         _warn_if_stopped(place)
-        return output.NO if idle else output.YES
+        return output.YES if all(patch is not None for _, patch, _ in looked) else output.NO
 
     return work
 
@@ -209,26 +201,21 @@ async def _alike(client: HttpClient, obj: Object) -> list[Object]:
     return [one for one in slices if isinstance(one, ResourceSlice) and pool_of(one) == pool_of(obj)]
 
 
-def _read(target: str) -> tuple[Kind, str]:
-    from dray.api.kinds import NODES, RULES, SLICES
+def _confirm(target: Found, alike: list[Object]) -> tuple[dict[str, Any] | None, str]:
+    from dray.maintenance.confirmation import confirming, evicts, has_drain
 
-    word, _, name = target.partition("/")
-    kind = {"rule": RULES, "node": NODES, "slice": SLICES}.get(WORDS.get(word.lower(), ""))
-    if kind is None or not name:
-        output.fail(f"{target!r} is nothing that can be held. Write rule/RULE, node/NODE or slice/SLICE.")
-    return kind, name
-
-
-def _confirm(obj: Object, _target: str) -> dict[str, Any]:
-    from dray.maintenance.confirmation import confirming
-
-    return confirming(obj)
+    if any(map(evicts, alike)):
+        return confirming(target.obj), f"Confirmed: {target.text}."
+    why = "is drained, and no guard holds that: pods leave while the drain goes on" if has_drain(target.obj) else IDLE
+    return None, f"Not confirmed: {target.text} {why}."
 
 
-def _cancel(obj: Object, target: str) -> dict[str, Any]:
-    from dray.maintenance.confirmation import CannotCancel, cancelling
+def _cancel(target: Found, alike: list[Object]) -> tuple[dict[str, Any] | None, str]:
+    from dray.maintenance.confirmation import CannotCancel, cancelling, evicts, has_drain
 
+    if not has_drain(target.obj) and not any(map(evicts, alike)):
+        return None, f"Not cancelled: {target.text} {IDLE}."
     try:
-        return cancelling(obj)
+        return cancelling(target.obj), f"Cancelled: {target.text}."
     except CannotCancel as error:
-        output.fail(f"{target}: {error}.")
+        output.fail(f"{target.text}: {error}.")

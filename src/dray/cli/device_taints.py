@@ -11,9 +11,10 @@ import typer
 from msgspec.structs import replace
 
 from dray.api.resource.taint import EFFECT_NO_SCHEDULE
-from dray.api.taints import taint_text
+from dray.api.taints import TaintName, taint_text
 from dray.cli import inputs, live, output, tables
 from dray.cli.taint_options import Manner, TaintText, Terms, confirm, confirm_many, mark
+from dray.eviction.drain import DRAIN_ANNOTATION, is_drained
 from dray.prose.wording import names
 from dray.snapshot.device_selection import (
     DeviceSelection,
@@ -26,8 +27,8 @@ from dray.snapshot.device_selection import (
     tell_passed_over,
 )
 from dray.snapshot.objects import current_time
-from dray.snapshot.taint_rules import TaintRequest, as_stored
-from dray.what_if.drain_preview import paced, tell_broken
+from dray.snapshot.taint_rules import TaintRequest, as_stored, made_before
+from dray.what_if.drain_preview import paced, tell_broken, tell_ended
 from dray.what_if.taint_preview import TaintPreview, preview_rules
 from dray.what_if.taint_preview_text import tell
 
@@ -56,8 +57,12 @@ def taint(selection: DeviceSelection, text: TaintText, terms: Terms, source: liv
             rules = tuple(_as_kept_away(rule) for rule in rules)
             told = tuple(dict.fromkeys(taint_text(rule.spec.taint) for rule in rules))
             preview = paced(preview, manner.drain, told, snapshot)
-        elif preview.evicts:
-            preview = replace(preview, notes=(*tell_broken(preview), *preview.notes))
+        else:
+            broken = tell_broken(preview) if preview.evicts else ()
+            ended = tell_ended(
+                f"rule/{rule.metadata.name}" for rule in made_before(snapshot, request) if is_drained(rule)
+            )
+            preview = replace(preview, notes=(*broken, *ended, *preview.notes))
         preview = replace(preview, notes=(*tell_passed_over(snapshot, selection), *preview.notes))
         return await _go_on(client, snapshot, request, rules, preview, manner)
 
@@ -118,9 +123,10 @@ async def _go_on(
 
 
 def _as_kept_away(rule: DeviceTaintRule) -> DeviceTaintRule:
-    """The rule of a drain that keeps budgets: it keeps new work away, and evicts nobody by itself."""
+    """The rule of a drain that keeps budgets: it keeps new work away, evicts nobody by itself, and says what it is."""
     taint = replace(rule.spec.taint, effect=EFFECT_NO_SCHEDULE, evictions_per_second=None)
-    return replace(rule, spec=replace(rule.spec, taint=taint))
+    told = {**rule.metadata.annotations, DRAIN_ANNOTATION: str(TaintName.of(taint))}
+    return replace(rule, metadata=replace(rule.metadata, annotations=told), spec=replace(rule.spec, taint=taint))
 
 
 def _tell_written(request: TaintRequest, preview: TaintPreview, end: str) -> str:
@@ -148,9 +154,8 @@ def _tell_ending(
 ) -> str:
     standing = ending.standing
     if standing.is_called_off:
-        return (
-            f"✘ called off: the rule is gone, or evicts nobody any more; {standing.evicted} of {standing.total} evicted"
-        )
+        what = "its drain was taken back" if ending.drains else "evicts nobody any more"
+        return f"✘ called off: the rule is gone, or {what}; {standing.evicted} of {standing.total} evicted"
     parts = [written, f"{mark(standing.is_evicted)} {standing.evicted} of {standing.total} evicted"]
     if until_idle:
         nodes = sorted({pod.node for pod in preview.pods if pod.node})

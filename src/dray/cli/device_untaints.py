@@ -72,9 +72,10 @@ def _find(snapshot: Snapshot, selection: DeviceSelection, key: str) -> Unwanted:
 
 
 async def _remove(client: HttpClient, snapshot: Snapshot, unwanted: Unwanted, manner: Manner) -> int:
-    from dray.maintenance.rule_writing import delete_rules
+    from dray.maintenance.rule_writing import delete_rules, tell_dying
 
-    removed = [rule.metadata.name for rule in unwanted.rules]
+    staying = [rule for rule in unwanted.rules if rule.metadata.finalizers]
+    removed = [rule.metadata.name for rule in unwanted.rules if rule not in staying]
     devices = tuple(dict.fromkeys(str(device.id) for name in removed for device in snapshot.selected_devices(name)))
     after = snapshot.without(*(f"devicetaintrule/{name}" for name in removed))
     still = {
@@ -85,10 +86,15 @@ async def _remove(client: HttpClient, snapshot: Snapshot, unwanted: Unwanted, ma
     if not manner.dry_run:
         await delete_rules(client, unwanted.rules)
     if manner.is_json:
-        output.print_json(_to_dict(manner, removed, devices, still, unwanted.wider), "DeviceUntaint")
-    else:
+        answer = _to_dict(manner, removed, devices, still, unwanted.wider)
+        finalizers = {rule.metadata.name: list(rule.metadata.finalizers) for rule in staying}
+        output.print_json(answer | {"finalizers": finalizers}, "DeviceUntaint")
+    elif removed or not staying:
         _tell(manner, removed, devices, still, unwanted.wider)
-    return output.YES if removed else output.NO
+    for rule in staying if not manner.dry_run else ():
+        told = tell_dying(rule)
+        manner.say(f"{told[0].upper()}{told[1:]}.")
+    return output.YES if removed and not staying else output.NO
 
 
 def _to_dict(
@@ -108,7 +114,8 @@ def _tell(
 ) -> None:
     if removed:
         verb = "Would remove" if manner.dry_run else "Removed"
-        print(f"{verb} {'rule' if len(removed) == 1 else 'rules'} {names(removed, 5)}: {tell_devices(devices)}.")
+        which = tell_devices(devices) if devices else "no device was selected"
+        print(f"{verb} {'rule' if len(removed) == 1 else 'rules'} {names(removed, 5)}: {which}.")
     else:
         print(f"No rule taints {'only ' if wider else ''}these devices. Nothing was changed.")
     for name in wider:

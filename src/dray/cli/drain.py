@@ -24,7 +24,7 @@ Target = Annotated[
     list[str],
     typer.Argument(
         metavar="node/NODE|rule/RULE",
-        help="What is drained: a node, or devices by their rule.",
+        help="What is drained: nodes, or devices by their rule.",
         autocompletion=completion.drains,
     ),
 ]
@@ -115,11 +115,11 @@ def pause(
 ) -> None:
     """Let a drain that goes on somewhere stand still: nobody else leaves until dray drain resume.
 
-    Exit code 0: done; 2: cannot.
+    Exit code 0: done; 2: cannot, such as where nothing is drained.
     """
     from dray.cli import drain_pause
 
-    drain_pause.set_paused("/".join(target), cluster, is_so=True)
+    drain_pause.set_paused(target, cluster, is_so=True)
 
 
 @app.command("resume")
@@ -134,4 +134,4 @@ def resume(
     """
     from dray.cli import drain_pause
 
-    drain_pause.set_paused("/".join(target), cluster, is_so=False)
+    drain_pause.set_paused(target, cluster, is_so=False)

@@ -1,40 +1,56 @@
-"""Pausing and resuming a drain: an annotation on the rule or the node, which whoever drains looks at."""
+"""Pausing and resuming drains: an annotation on the rule or the node, which whoever drains looks at."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
 
-from dray.api.generated.core import Node
-from dray.api.kinds import NODES, RULES
-from dray.cli import live, output
+from dray.cli import live, output, targets
 from dray.cli.running_cluster import RunningCluster
-from dray.eviction.drain import PAUSED_ANNOTATION, is_drained, is_paused
+from dray.eviction.drain import PAUSED_ANNOTATION, is_paused
+from dray.maintenance.confirmation import evicts, has_drain
 
 if TYPE_CHECKING:
+    from dray.cli.targets import Found
     from dray.client.http import HttpClient
 
-KINDS = {"node": NODES, "nodes": NODES, "no": NODES, "rule": RULES, "devicetaintrule": RULES, "devicetaintrules": RULES}
+HINT: Final = "is no drain. Write node/NODE, or rule/RULE with the name that dray drain device told."
 
 
-def set_paused(target: str, cluster: RunningCluster, *, is_so: bool) -> None:
-    """Lets the drain of `node/NAME` or `rule/NAME` stand still, or go on. Ends with exit code 2."""
-    word, _, name = target.partition("/")
-    kind = KINDS.get(word.lower())
-    if kind is None or not name:
-        output.fail(f"{target!r} is no drain. Write node/NODE, or rule/RULE with the name that dray drain device told.")
+def set_paused(words: Sequence[str], cluster: RunningCluster, *, is_so: bool) -> None:
+    """Lets the drains of `node/NAME` and `rule/NAME` stand still, or go on. Ends with exit code 2 if one cannot."""
 
-    async def work(client: HttpClient) -> bool:
-        found = await client.get(kind, "", name)
-        if is_so and isinstance(found, Node) and not is_drained(found):
-            output.fail(f"node {name} is not drained, so nothing is paused. Begin with: dray drain node {name}")
-        if is_paused(found.metadata.annotations) == is_so:
-            return False
-        said = "true" if is_so else None
-        await client.patch(kind, "", name, {"metadata": {"annotations": {PAUSED_ANNOTATION: said}}})
-        return True
+    async def work(client: HttpClient) -> None:
+        found = await targets.find(client, words, HINT, ("node", "rule"))
+        for target in found if is_so else ():
+            _check(target)
+        for target in found:
+            print(await _set(client, target, is_so=is_so), flush=True)
 
-    is_new = live.call(work, "drain", cluster)
+    live.call(work, "drain", cluster)
+
+
+def _check(target: Found) -> None:
+    """Nobody would look at a pause of what is not drained, and pods would leave, now or at the next drain."""
+    if has_drain(target.obj):
+        return
+    told = f"{target.text} is not drained, so nothing is paused"
+    if evicts(target.obj):
+        output.fail(
+            f"{told}: controllers have pods leave for its NoExecute taint. Stop them: dray cancel {target.text}"
+        )
+    word, _, name = target.text.partition("/")
+    begin = f"node {name}" if word == "node" else "device, with what selects its devices"
+    output.fail(f"{told}. Begin with: dray drain {begin}")
+
+
+async def _set(client: HttpClient, target: Found, *, is_so: bool) -> str:
+    meta = target.obj.metadata
+    if is_paused(meta.annotations) != is_so:
+        patch = {"uid": meta.uid, "annotations": {PAUSED_ANNOTATION: "true" if is_so else None}}
+        await client.patch(target.kind, "", meta.name, {"metadata": patch})
+    elif not is_so:
+        return f"Drains of {target.text} were not paused."
     if is_so:
-        print(f"Drains of {target} stand still; go on with: dray drain resume {target}")
-    else:
-        print(f"Drains of {target} go on." if is_new else f"Drains of {target} were not paused.")
+        return f"Drains of {target.text} stand still; go on with: dray drain resume {target.text}"
+    return f"Drains of {target.text} go on."

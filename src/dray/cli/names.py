@@ -17,8 +17,9 @@ KINDS: Final = {
     "placement": ("placement", "placements", "placement.cluster.open-cluster-management.io"),
     "node": ("node", "nodes", "no"),
     "rule": ("rule", "rules", "devicetaintrule", "devicetaintrules", "devicetaintrule.resource.k8s.io"),
+    "slice": ("slice", "slices", "resourceslice", "resourceslices", "resourceslice.resource.k8s.io"),
 }
-"""By command, what its objects may be called in front of a name."""
+"""By command or kind, what objects may be called in front of a name."""
 DEFAULT_NAMESPACE: Final = "default"
 
 Namespace: TypeAlias = Annotated[

@@ -157,7 +157,8 @@ class NodeRow(NamedTuple):
             return "stopped"
         if is_true(self.node.status.conditions, EVICTION_HELD):
             return "held"
-        return "paused" if is_drained(self.node) and is_paused(self.node.metadata.annotations) else None
+        waits_for_drain = all(leaves_by_drain(self.node, pod) for pod in self.leaving)
+        return "paused" if waits_for_drain and is_paused(self.node.metadata.annotations) else None
 
 
 def node_rows(view: LiveView | FileView, wanted: str = "") -> Iterator[NodeRow]:

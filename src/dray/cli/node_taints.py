@@ -25,10 +25,10 @@ from dray.cli.running_cluster import RunningCluster
 from dray.cli.taint_options import Manner, TaintText, Terms, confirm_many, mark
 from dray.client.calls import patch_as_it_is
 from dray.eviction.confirmations import CONFIRM_ANNOTATION, confirmations_without
-from dray.eviction.drain import DRAIN_ANNOTATION, undraining
+from dray.eviction.drain import DRAIN_ANNOTATION, drain_taints, undraining
 from dray.prose.wording import count, ends, names, there_is
 from dray.snapshot.objects import current_time
-from dray.what_if.drain_preview import paced, tell_broken
+from dray.what_if.drain_preview import paced, tell_broken, tell_ended
 from dray.what_if.taint_preview import TaintPreview, preview_nodes
 from dray.what_if.taint_preview_text import tell
 
@@ -69,8 +69,10 @@ def taint(nodes: Sequence[str], texts: Sequence[TaintText], terms: Terms, source
         if manner.drain is not None:
             preview = paced(preview, manner.drain, tuple(map(taint_text, taints)), snapshot)
             preview = replace(preview, notes=(*_tell_replaced(found, taints, manner), *preview.notes))
-        elif preview.evicts:
-            preview = replace(preview, notes=(*tell_broken(preview), *preview.notes))
+        else:
+            broken = tell_broken(preview) if preview.evicts else ()
+            ended = tell_ended(f"node/{node.metadata.name}" for node in found if _ends_drain(node, taints))
+            preview = replace(preview, notes=(*broken, *ended, *preview.notes))
         answer: dict[str, Any] = {"dryRun": manner.dry_run, "preview": preview.to_dict()}
         if not manner.is_json:
             print(tell(preview, tables.width(), is_done=not manner.dry_run, rest=tables.REST))
@@ -187,6 +189,10 @@ def _tell_replaced(nodes: Sequence[Node], taints: Sequence[Taint], manner: Manne
             yield f"{name} of {names(has, 5)} makes way for it: that evicts whatever disruption budgets say."
 
 
+def _ends_drain(node: Node, taints: Iterable[Taint]) -> bool:
+    return not {TaintName.of(one) for one in drain_taints(node)}.isdisjoint(map(TaintName.of, taints))
+
+
 def _with(node: Node, wanted: Sequence[Taint], terms: Terms, ration: Ration | None, manner: Manner) -> WantedTaints:
     """What is not said anew about a taint that is replaced is not so any more."""
     added, until = {TaintName.of(taint) for taint in wanted}, terms.until
@@ -255,7 +261,12 @@ async def _wait(
     ending = await wait_for(progress, manner, client)
     standing = ending.standing
     if standing.is_called_off:
-        manner.say(f"✘ called off: the taint is gone, or the node is; {standing.evicted} of {standing.total} evicted")
+        what = (
+            "the taint or the drain was taken back, or the node is gone"
+            if drains
+            else "the taint is gone, or the node is"
+        )
+        manner.say(f"✘ called off: {what}; {standing.evicted} of {standing.total} evicted")
         return ending
     tainted = [name for name in preview.nodes if name not in standing.untainted]
     parts = [

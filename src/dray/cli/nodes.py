@@ -51,12 +51,11 @@ async def _check(client: Client, names: list[str]) -> None:
     """Ends with exit code 2, before anything was changed, if a node is not there or not simulated."""
     from dray.api.generated.core import Node
     from dray.api.nodes import is_simulated
-    from dray.client.calls import find
+    from dray.cli import targets
 
     for name in names:
-        node = await find(client, NODES, "", name, Node)
-        if node is None:
-            output.fail(f"there is no node {name}. See which there are: kubectl get nodes")
+        node = await targets.get(client, "node", name)
+        assert isinstance(node, Node)
         if not is_simulated(node):
             output.fail(f"node {name} is not simulated, so it cannot be switched from here.")
 

@@ -203,6 +203,8 @@ class DeviceUntaint(OutputShape):
     devices: list[str]
     still_tainted: dict[str, list[str]]
     wider_rules: list[str]
+    finalizers: dict[str, list[str]]
+    """Rules that are deleted and taint still, and who keeps them."""
 
 
 class DeviceReport(OutputShape):

@@ -48,7 +48,9 @@ class Ending(msgspec.Struct, frozen=True):
     def goes_on(self) -> str:
         """What becomes of those who are left."""
         if self.drains:
-            return "Nobody else leaves; go on with the same command, or put back with"
+            hold = self.standing.hold
+            told = f"{hold[0].upper()}{hold[1:]}; then go on" if hold else "Nobody else leaves; go on"
+            return f"{told} with the same command, or put back with"
         return "Nobody leaves while it is held; to take it back" if self.standing.hold else GOES_ON
 
     def tell_others(self) -> str:
@@ -101,6 +103,7 @@ async def wait_for(progress: Progress, manner: Manner, client: Client) -> Ending
 
     A drain that keeps budgets is carried out meanwhile. Raises ApiError or OSError if that fails.
     """
+    from dray.api.status import ApiError
     from dray.controllers.eviction.drainer import Drainer, draining
     from dray.eviction.drain import Drain
     from dray.reconcile import RealClock
@@ -118,7 +121,7 @@ async def wait_for(progress: Progress, manner: Manner, client: Client) -> Ending
                 standing = await follow(progress, is_done, display.show)
     except TimeoutError:
         standing = progress.standing()
-    except asyncio.CancelledError:
+    except (asyncio.CancelledError, ApiError, OSError):
         told = progress.standing()
         after = "Nobody else leaves, and the taint stays" if drain is not None else "The eviction goes on without it"
         print(f"dray: stopped at {told.evicted} of {count(told.total, 'pod')}. {after}.", file=sys.stderr)

@@ -18,15 +18,17 @@ from dray.api.backoff import Backoff
 from dray.api.generated.core import Node, Pod, Taint
 from dray.api.pods import is_ready, is_static, is_terminating
 from dray.api.references import ObjectRef, controller_of
+from dray.api.resource import DeviceTaintRule
 from dray.api.resource.taint import EFFECT_NO_EXECUTE
-from dray.api.taints import TaintName
+from dray.api.taints import AnyTaint, TaintName
 from dray.api.times import later
 from dray.api.toleration import seconds_left
 from dray.eviction.pods import can_be_evicted
 from dray.eviction.replicas import Replicas
 
 DRAIN_ANNOTATION: Final = "dray.dev/drain"
-"""On a node: the taints with which a drain empties it, with commas between; until they are taken away."""
+"""On a node: the taints with which a drain empties it, with commas between; until they are taken away. On a rule: its
+taint, if a drain has pods leave for it. A drain goes on as long as this is there."""
 PAUSED_ANNOTATION: Final = "dray.dev/drain-paused"
 """On a rule or a node: its drain stands still while this is there."""
 _FORESEEABLE: Final = 10 * 365 * 86400.0
@@ -43,9 +45,11 @@ def belongs_to_node(pod: Pod) -> bool:
     return is_static(pod) or (owner is not None and owner.kind == "DaemonSet")
 
 
-def is_drained(node: Node) -> bool:
-    """Whether somebody drains a node, or has: a taint of theirs is still there."""
-    return bool(drain_taints(node))
+def is_drained(obj: Node | DeviceTaintRule) -> bool:
+    """Whether somebody drains a node, or the devices of a rule, or has: a taint of theirs is still there."""
+    if isinstance(obj, Node):
+        return bool(drain_taints(obj))
+    return _is_of_drain(obj.spec.taint, obj.metadata.annotations)
 
 
 def must_leave(node: Node, pods: Iterable[Pod]) -> list[Pod]:
@@ -97,8 +101,11 @@ def _leaves(pod: Pod, evicting: Iterable[Taint]) -> datetime | None:
 
 def drain_taints(node: Node) -> list[Taint]:
     """The taints with which somebody drains a node, or has."""
-    told = node.metadata.annotations.get(DRAIN_ANNOTATION, "").split(",")
-    return [taint for taint in node.spec.taints if str(TaintName.of(taint)) in told]
+    return [taint for taint in node.spec.taints if _is_of_drain(taint, node.metadata.annotations)]
+
+
+def _is_of_drain(taint: AnyTaint, annotations: Mapping[str, str]) -> bool:
+    return str(TaintName.of(taint)) in annotations.get(DRAIN_ANNOTATION, "").split(",")
 
 
 def undraining(annotations: Mapping[str, str], removed: Collection[TaintName]) -> dict[str, str | None]:

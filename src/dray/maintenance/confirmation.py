@@ -1,4 +1,4 @@
-"""Patches that say of an eviction that it is meant, or that take it back: on rules, nodes and slices."""
+"""Patches that say of an eviction that it is meant, or that take it or a drain back: on rules, nodes and slices."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from dray.api.resource.taint import EFFECT_NO_EXECUTE, EFFECT_NO_SCHEDULE
 from dray.api.taints import TaintName, without
 from dray.api.times import TimeError
 from dray.eviction.confirmations import CONFIRM_ANNOTATION, confirmation, confirmations_without, has_pods_leave
+from dray.eviction.drain import DRAIN_ANNOTATION, PAUSED_ANNOTATION, drain_taints, is_drained, undraining
 
 PUBLISHED: Final = "its driver publishes the taint; a patch or dray stop-evictions stops what comes of it"
 
@@ -24,7 +25,7 @@ class CannotCancel(Exception):
 
 
 def evicts(obj: Object) -> bool:
-    """Whether a rule, node or slice has anybody leave, as it is now; if not, there is nothing to confirm or cancel.
+    """Whether controllers have anybody leave for a rule, node or slice, as it is now; if not, nobody can confirm it.
 
     A slice may be confirmed for others of its pool: whoever asks about one asks about all of these.
     """
@@ -33,6 +34,11 @@ def evicts(obj: Object) -> bool:
     if isinstance(obj, Node):
         return any(taint.effect == EFFECT_NO_EXECUTE for taint in obj.spec.taints)
     return isinstance(obj, ResourceSlice) and has_pods_leave(obj)
+
+
+def has_drain(obj: Object) -> bool:
+    """Whether somebody drains a rule or a node: then pods leave without controllers, and no guard holds them."""
+    return isinstance(obj, Node | DeviceTaintRule) and is_drained(obj)
 
 
 def confirming(obj: Object) -> dict[str, Any]:
@@ -60,9 +66,10 @@ def untold(rules: Iterable[Object]) -> Iterator[str]:
 
 
 def cancelling(obj: Object) -> dict[str, Any]:
-    """The patch after which nobody leaves: NoExecute becomes NoSchedule. Raises CannotCancel."""
+    """The patch after which nobody leaves: NoExecute becomes NoSchedule, and a drain ends. Raises CannotCancel."""
     if isinstance(obj, DeviceTaintRule):
-        return {"metadata": {"uid": obj.metadata.uid}, "spec": {"taint": {"effect": EFFECT_NO_SCHEDULE}}}
+        meta = {"uid": obj.metadata.uid, "annotations": {DRAIN_ANNOTATION: None, PAUSED_ANNOTATION: None}}
+        return {"metadata": meta, "spec": {"taint": {"effect": EFFECT_NO_SCHEDULE}}}
     if not isinstance(obj, Node):
         raise CannotCancel(PUBLISHED)
     taints = list(_softened(codec.to_builtins(obj.spec.taints)))
@@ -77,6 +84,7 @@ def _after_cancelling(node: Node) -> dict[str, str | None]:
     told = {
         EVICTIONS_PER_SECOND: rations_without(has, evicting, without(node.spec.taints, evicting)),
         CONFIRM_ANNOTATION: confirmations_without(has, [name.key for name in evicting]),
+        **undraining(has, [TaintName.of(taint) for taint in drain_taints(node)]),
     }
     try:
         ends = read_ends(has)

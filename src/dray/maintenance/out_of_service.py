@@ -19,7 +19,7 @@ from dray.api.resource.taint import EFFECT_NO_EXECUTE, EFFECT_NO_SCHEDULE, EFFEC
 from dray.api.times import Time
 from dray.client.http import HttpClient
 from dray.maintenance.confirmation import CannotCancel, cancelling, confirming
-from dray.maintenance.rule_writing import Support, delete_rules, find_support, plan_rules, write_rules
+from dray.maintenance.rule_writing import Support, delete_rules, find_support, plan_rules, tell_dying, write_rules
 from dray.snapshot import Snapshot
 from dray.snapshot.device_selection import (
     DeviceSelection,
@@ -132,10 +132,12 @@ async def stop(client: HttpClient, name: str, kind: Kind = kinds.RULES) -> None:
 
 
 async def undo(client: HttpClient, name: str) -> None:
-    """Deletes a rule: its devices are back in service. Raises ApiError or OSError."""
+    """Deletes a rule: its devices are back in service. Raises ApiError or OSError, ChangeError if it stays for now."""
     rule = await client.get(kinds.RULES, "", name)
     assert isinstance(rule, DeviceTaintRule)
     await delete_rules(client, [rule])
+    if rule.metadata.finalizers:
+        raise ChangeError(tell_dying(rule))
 
 
 def _check(wish: Wish) -> None:

@@ -15,9 +15,10 @@ from dray.api.resource import DeviceTaintRule
 from dray.api.resource.rule_annotations import EVICTIONS_PER_SECOND, EXPIRES_AT
 from dray.api.status import ApiError
 from dray.eviction.confirmations import CONFIRM_ANNOTATION
+from dray.eviction.drain import DRAIN_ANNOTATION, PAUSED_ANNOTATION
 from dray.maintenance.confirmation import confirming, evicts
-from dray.snapshot.device_selection import resolve
-from dray.snapshot.taint_rules import MADE_FOR, SELECTION, TaintRequest, build_rules, carry_rate
+from dray.snapshot.device_selection import SelectionError, resolve
+from dray.snapshot.taint_rules import SELECTION, TaintRequest, build_rules, carry_rate, made_before
 
 if TYPE_CHECKING:
     from dray.client import Client
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 NOBODY: Final = "dray-trial"
 """The name of no device, so that a trial could not hurt anybody even if it were stored."""
+OURS: Final = (SELECTION, EXPIRES_AT, EVICTIONS_PER_SECOND, DRAIN_ANNOTATION)
+"""Annotations that a rule has from its request; what others wrote there stays."""
 
 
 class Support(msgspec.Struct, frozen=True):
@@ -57,7 +60,10 @@ async def find_support(client: HttpClient, request: TaintRequest) -> Support:
 
 
 def plan_rules(snapshot: Snapshot, request: TaintRequest, support: Support) -> tuple[DeviceTaintRule, ...]:
-    """The rules to write. Raises SelectionError if too many would be needed."""
+    """The rules to write. Raises SelectionError if too many would be needed, or one that is there is going away."""
+    for old in made_before(snapshot, request):
+        if old.metadata.deletion_timestamp is not None:
+            raise SelectionError(f"{tell_dying(old)}. Then give the command again")
     rules = build_rules(request, resolve(snapshot, request.selection, by_names=not support.class_and_cel))
     return rules if support.rate else tuple(map(carry_rate, rules))
 
@@ -74,11 +80,7 @@ async def write_rules(
 
     `is_meant`: somebody has said so, and the guard need not ask again for an empty selector.
     """
-    known = {
-        rule.metadata.name: rule
-        for rule in snapshot.objects(DeviceTaintRule)
-        if rule.metadata.labels.get(MADE_FOR) == request.name or rule.metadata.name == request.name
-    }
+    known = {rule.metadata.name: rule for rule in made_before(snapshot, request)}
     for rule in rules:
         old = known.pop(rule.metadata.name, None)
         selector = rule.spec.device_selector
@@ -107,6 +109,12 @@ def _spec(rule: DeviceTaintRule) -> Any:
     return replace(rule.spec, taint=replace(rule.spec.taint, time_added=None))
 
 
+def tell_dying(rule: DeviceTaintRule) -> str:
+    """Why a rule that was deleted is there still."""
+    keepers = ", ".join(rule.metadata.finalizers) or "nobody any more"
+    return f"rule {rule.metadata.name} is being deleted, and taints until finalizers are taken away: {keepers}"
+
+
 async def delete_rules(client: Client, rules: Iterable[DeviceTaintRule]) -> None:
     """Deletes these rules, and no others of the same names. Raises ApiError; who is gone already is no matter."""
     for rule in rules:
@@ -124,7 +132,8 @@ def _patch(rule: DeviceTaintRule, old: DeviceTaintRule) -> dict[str, Any]:
     The time of the taint is left to the server, which knows when it starts anew (SVS-09).
     """
     meta = rule.metadata
-    ours = {name: meta.annotations.get(name) for name in (SELECTION, EXPIRES_AT, EVICTIONS_PER_SECOND)}
+    ours = {name: meta.annotations.get(name) for name in OURS}
+    ours |= {} if DRAIN_ANNOTATION in meta.annotations else {PAUSED_ANNOTATION: None}  # a pause ends with its drain
     taint = codec.to_builtins(rule.spec.taint)
     fields = ("key", "value", "effect", "evictionsPerSecond")
     selector = codec.to_builtins(rule.spec.device_selector)

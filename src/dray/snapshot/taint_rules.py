@@ -102,6 +102,15 @@ def as_stored(rules: Iterable[DeviceTaintRule], snapshot: Snapshot, now: Time) -
     return tuple(stored)
 
 
+def made_before(snapshot: Snapshot, request: TaintRequest) -> tuple[DeviceTaintRule, ...]:
+    """The rules in whose place those of a request come: of the same selection and key."""
+    return tuple(
+        rule
+        for rule in snapshot.objects(DeviceTaintRule)
+        if request.name in (rule.metadata.labels.get(MADE_FOR), rule.metadata.name)
+    )
+
+
 def rules_of(snapshot: Snapshot, selection: DeviceSelection, key: str = "") -> tuple[DeviceTaintRule, ...]:
     """The rules that were made for a selection, and a key if one is given."""
     wanted = _json(selection)

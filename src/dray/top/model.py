@@ -337,12 +337,10 @@ class Top:
             self.sure = Sure(f"{name}: let its pods leave? (y)", Act("confirm", name, is_node))
         elif key == "c":
             self.say("nothing holds it: there is nothing to confirm")
-        elif key == "x" and (cause.evicts if isinstance(cause, NodeRow) else cause.effect == EFFECT_NO_EXECUTE):
-            self.sure = Sure(f"{name}: nobody else leaves? (y)", Act("stop", name, is_node))
-        elif key == "x" and isinstance(cause, RuleRow):
+        elif key == "x" and isinstance(cause, RuleRow) and not (cause.effect == EFFECT_NO_EXECUTE or cause.drained):
             self.say(f"it evicts nobody: the effect is {cause.effect}")
         elif key == "x":
-            self.say(f"somebody drains it: dray drain pause node/{name} lets nobody else leave")
+            self.sure = Sure(f"{name}: nobody else leaves? (y)", Act("stop", name, is_node))
         elif key == "u" and isinstance(cause, RuleRow):
             self.sure = Sure(f"{name}: put its devices back in service? (y)", Act("undo", name))
         elif key == "u":

@@ -38,6 +38,8 @@ class RuleRow(Document, frozen=True, kw_only=True):
     """How many of them claims hold now: what conditions tell may be seconds old."""
     since: str | None
     until: str | None
+    drained: bool
+    """Whether a drain has pods leave for it: its command goes on somewhere, or can be given again."""
     in_progress: bool
     progress: str
     held: str
@@ -68,8 +70,6 @@ class NodeRow(Document, frozen=True, kw_only=True):
     name: str
     taints: tuple[str, ...]
     """Those that make them leave: with NoExecute, or of a drain."""
-    evicts: bool
-    """Whether one of them is with NoExecute: whoever drains a node has pods leave without controllers."""
     pods: int
     progress: str
     """What they wait for: a drain that is paused, or disruption budgets; empty if they leave as they are told."""
@@ -96,7 +96,6 @@ def _node_row(node: Node, pods: Sequence[Pod], keepers: Keepers) -> NodeRow:
     return NodeRow(
         name=node.metadata.name,
         taints=tuple(map(taint_text, dict.fromkeys((*evicting, *drain_taints(node))))),
-        evicts=bool(evicting),
         pods=len(leaving) + len(still_stopping(node, pods)),
         progress=_node_progress(node, leaving, keepers),
         held=held.message if held is not None and held.status == "True" and waits else "",
@@ -106,13 +105,17 @@ def _node_row(node: Node, pods: Sequence[Pod], keepers: Keepers) -> NodeRow:
 def _node_progress(node: Node, leaving: Sequence[Pod], keepers: Keepers) -> str:
     asked = [pod for pod in leaving if leaves_by_drain(node, pod)]
     if asked and is_paused(node.metadata.annotations):
-        return f"The drain is paused until `dray drain resume node/{node.metadata.name}`."
+        return _tell_paused(f"node/{node.metadata.name}")
     waiting = waiting_for(asked, keepers) if asked else {}
     if not waiting:
         return ""
     number = sum(waiting.values())
     which = f"budget{'' if len(waiting) == 1 else 's'} {names(sorted(waiting), 3)}"
     return f"{count(number, 'pod')} {'waits' if number == 1 else 'wait'} for disruption {which}."
+
+
+def _tell_paused(target: str) -> str:
+    return f"The drain is paused until `dray drain resume {target}`."
 
 
 class PoolRow(Document, frozen=True, kw_only=True):
@@ -152,6 +155,10 @@ def _row(rule: DeviceTaintRule, reach: Reach) -> RuleRow:
     is_held = held is not None and held.status == "True"
     was_confirmed = is_held and is_confirmed(rule)
     told = progress.message if progress is not None else ""
+    drained = is_drained(rule)
+    if drained:
+        is_still = is_paused(rule.metadata.annotations)
+        told = _tell_paused(f"rule/{rule.metadata.name}") if is_still else "Drained: pods leave as budgets allow."
     return RuleRow(
         name=rule.metadata.name,
         taint=taint_text(taint),
@@ -161,6 +168,7 @@ def _row(rule: DeviceTaintRule, reach: Reach) -> RuleRow:
         in_use=reach.in_use,
         since=str(taint.time_added) if taint.time_added else None,
         until=rule.metadata.annotations.get(EXPIRES_AT),
+        drained=drained,
         in_progress=progress is not None and progress.status == "True",
         progress="Confirmed: its pods leave." if was_confirmed else told,
         held=held.message if held is not None and is_held and not was_confirmed else "",

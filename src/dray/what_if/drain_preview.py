@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
@@ -39,6 +39,11 @@ def tell_broken(preview: TaintPreview) -> tuple[str, ...]:
         f"disruption budget {name} is broken: {count(needed, 'pod')} {_verb(needed, 'leave')}, and it allows {allowed}"
         for name, needed, allowed in _short(preview)
     )
+
+
+def tell_ended(drained: Iterable[str]) -> tuple[str, ...]:
+    """Which drains end because another taint comes in the place of theirs."""
+    return tuple(f"the drain of {target} ends: this comes in the place of its taint" for target in drained)
 
 
 def tell_budgets(preview: TaintPreview) -> tuple[str, ...]:

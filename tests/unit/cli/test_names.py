@@ -11,9 +11,9 @@ from typer.testing import CliRunner, Result
 
 from builders import manifest
 from dray.cli import explain
-from dray.cli.confirm import WORDS
 from dray.cli.main import app
 from dray.cli.names import KINDS, pair, read
+from dray.cli.targets import WORDS
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 CLUSTER = EXAMPLES / "cluster"

@@ -84,9 +84,9 @@ async def test_where_no_guard_is_nothing_is_held_and_that_is_said(
     server = Server(limit)
     assert await _list(Format.TEXT)(server) == NO
     assert capsys.readouterr() == ("Nothing is held.\n", f"dray: {NO_GUARD}.\n")
-    assert await _each(["rule/r"], _confirm, "Confirmed")(server) == YES
+    assert await _each(["rule/r"], _confirm)(server) == YES
     assert capsys.readouterr() == ("Confirmed: rule/r.\n", f"dray: {NO_GUARD}.\n")
-    assert await _each(["rule/r"], _cancel, "Cancelled")(server) == YES
+    assert await _each(["rule/r"], _cancel)(server) == YES
     assert capsys.readouterr() == ("Cancelled: rule/r.\n", "")
 
 

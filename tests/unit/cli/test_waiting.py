@@ -66,3 +66,14 @@ def test_of_many_pods_that_could_not_leave_it_is_said_how_many_more_there_are() 
     assert told == [f"  ml/p{number:02}: no" for number in range(10)]
     assert last == f"  … and 3 more pods; {REST}"
     assert len(msgspec.structs.replace(ending, refusals={"ml/p": "no"}).tell_others().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("hold", "told"),
+    [
+        ("", "Nobody else leaves; go on with the same command, or put back with"),
+        ("the drain is paused", "The drain is paused; then go on with the same command, or put back with"),
+    ],
+)
+def test_who_gives_up_on_a_drain_is_told_why_it_stood_still(hold: str, told: str) -> None:
+    assert waiting.Ending(Standing(total=2, evicted=0, gone=0, hold=hold), 1.0, False, drains=True).goes_on == told

@@ -221,13 +221,20 @@ def test_rules_are_changed_after_a_yes(top: Top) -> None:
     assert "Held: 60 pods" in _lines(top)
 
 
+def test_what_evicts_nobody_is_not_stopped_unless_it_is_drained(top: Top) -> None:
+    calm = replace(top.seen.rules[0], effect="NoSchedule")
+    top.see(replace(top.seen, rules=(calm,)))
+    assert _press(top, "4", "x") == []
+    assert "it evicts nobody" in _lines(top)[-1]
+    top.see(replace(top.seen, rules=(replace(calm, drained=True),)))
+    assert _press(top, "x", "y") == [Act("stop", "bad")]
+
+
 @pytest.mark.req("5055-104")
 def test_nodes_that_pods_have_to_leave_are_there_and_what_is_held_comes_first(top: Top) -> None:
-    held = service.NodeRow(
-        name="sick", taints=("broken:NoExecute",), evicts=True, pods=7, progress="", held="7 pods at once"
-    )
+    held = service.NodeRow(name="sick", taints=("broken:NoExecute",), pods=7, progress="", held="7 pods at once")
     drained = service.NodeRow(
-        name="old", taints=("maintenance:NoSchedule",), evicts=False, pods=1, progress="The drain is paused.", held=""
+        name="old", taints=("maintenance:NoSchedule",), pods=1, progress="The drain is paused.", held=""
     )
     top.see(replace(top.seen, emptied=(drained, held)))
     _press(top, "4")
@@ -243,8 +250,7 @@ def test_nodes_that_pods_have_to_leave_are_there_and_what_is_held_comes_first(to
     assert "Held: 7 pods at once" in _lines(top)
     _press(top, "escape", "s", "home")
     assert _press(top, "down", "c", "y") == [], "nothing holds a drain"
-    assert _press(top, "x") == []
-    assert "dray drain pause node/old" in _lines(top)[-1]
+    assert _press(top, "x", "y") == [Act("stop", "old", is_node=True)], "a drain ends, too"
 
 
 def test_q_ends_it_and_a_filter_may_contain_a_q(top: Top) -> None:

@@ -228,11 +228,11 @@ def _rule_rows(*rules: dict[str, Any]) -> list[service.RuleRow]:
     return service.rule_rows(dray.load(*rules).objects(DeviceTaintRule), lambda _name: service.Reach(3, 1))
 
 
-def _node_rows(*nodes: dict[str, Any]) -> list[tuple[str, tuple[str, ...], bool, int, str]]:
+def _node_rows(*nodes: dict[str, Any]) -> list[tuple[str, tuple[str, ...], int, str]]:
     pods = [_pod(f"on-{one['metadata']['name']}", one["metadata"]["name"], phase="Running") for one in nodes]
     seen = dray.load(*nodes, *pods)
     rows = service.node_rows(list(seen.objects(Node)), list(seen.objects(Pod)))
-    return [(row.name, row.taints, row.evicts, row.pods, row.held) for row in rows]
+    return [(row.name, row.taints, row.pods, row.held) for row in rows]
 
 
 def _tainted(name: str, effect: str, *conditions: dict[str, Any], **annotations: str) -> dict[str, Any]:
@@ -252,10 +252,10 @@ def test_nodes_that_pods_have_to_leave_are_told_the_held_ones_first() -> None:
         _tainted("confirmed", "NoExecute", told, confirm_evictions="bad"),
         _tainted("held", "NoExecute", told),
     ) == [
-        ("held", ("bad:NoExecute",), True, 1, "9 pods"),
-        ("confirmed", ("bad:NoExecute",), True, 1, ""),
-        ("drained", ("bad:NoSchedule",), False, 1, ""),
-        ("evicting", ("bad:NoExecute",), True, 1, ""),
+        ("held", ("bad:NoExecute",), 1, "9 pods"),
+        ("confirmed", ("bad:NoExecute",), 1, ""),
+        ("drained", ("bad:NoSchedule",), 1, ""),
+        ("evicting", ("bad:NoExecute",), 1, ""),
     ]
 
 
@@ -309,3 +309,17 @@ def test_a_picture_says_when_nothing_would_help() -> None:
     )
     helped = _explained(_cluster(claim("big", 3), *(held(claim(f"s{n}"), f"node-{n}", "gpu-0") for n in (1, 2))))
     assert helped.claims[0].requests[0].hopeless == ""
+
+
+def test_a_rule_says_that_its_devices_are_drained_or_that_this_is_paused() -> None:
+    """Nothing else did: the rule of a drain looked like any other that evicts nobody."""
+    key = rule("plain", "NoSchedule")["spec"]["taint"]["key"]
+    rules = [rule(name, "NoSchedule") for name in ("drained", "paused", "plain")]
+    for one in rules[:2]:
+        one["metadata"]["annotations"] = {"dray.dev/drain": f"{key}:NoSchedule"}
+    rules[1]["metadata"]["annotations"]["dray.dev/drain-paused"] = "true"
+    assert [(row.name, row.drained, row.progress) for row in _rule_rows(*rules)] == [
+        ("drained", True, "Drained: pods leave as budgets allow."),
+        ("paused", True, "The drain is paused until `dray drain resume rule/paused`."),
+        ("plain", False, ""),
+    ]

@@ -3,7 +3,8 @@
     Progress: who must leave ─▶ Drain.next ─▶ eviction API ─┬─ 201: told        ─▶ Drain.left
                                                             └─ a budget says no ─▶ Drain.refused, later again
 
-Works wherever there are budgets, beside whatever controllers: it needs none of them.
+Works wherever there are budgets, beside whatever controllers: it needs none of them. A server that is away for a while,
+as when it is started anew, is waited for.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import contextlib
 from collections.abc import AsyncIterator
 from typing import Final
 
+from dray.api.backoff import Backoff
 from dray.api.generated.core import Pod
 from dray.api.kinds import PODS
 from dray.api.meta import DeleteOptions, Preconditions
@@ -25,6 +27,11 @@ from dray.reconcile import Clock
 
 LOOK_SECONDS: Final = 0.25
 PACE_SECONDS: Final = 0.02
+AWAY: Final = (502, 503, 504)
+"""What a server answers, or somebody in front of it, that is not there or too busy now."""
+AWAY_SECONDS: Final = 300.0
+"""How long a server may be away before the drain gives up."""
+AWAY_PAUSES: Final = Backoff(first=1.0, longest=10.0)
 
 
 class Drainer:
@@ -35,11 +42,13 @@ class Drainer:
         self._clock = clock
         self._progress = progress
         self._drain = drain
+        self._away_since: float | None = None
+        self._pauses = AWAY_PAUSES.pauses()
         progress.drain = drain
         progress.pods.on_change(self._on_pod)
 
     async def run(self) -> None:
-        """Tells pods to leave. Raises ApiError or OSError for what is no budget's refusal."""
+        """Tells pods to leave. Raises ApiError or OSError for what is no budget's refusal, and does not pass."""
         await self._progress.ready()
         await self._progress.looked_for_stop()
         while True:
@@ -49,9 +58,25 @@ class Drainer:
             due = [] if self._progress.stands_still else self._progress.due()
             pod = self._drain.next([(pod, since - ahead) for pod, since in due], tick)
             if pod is not None:
-                await self._tell(pod, tick)
+                await self._tell_patiently(pod, tick)
                 continue
+            self._progress.trouble = ""  # nobody is to be asked for
             await self._clock.sleep(PACE_SECONDS if due and self._drain.terms.rate else LOOK_SECONDS)
+
+    async def _tell_patiently(self, pod: Pod, tick: float) -> None:
+        try:
+            await self._tell(pod, tick)
+        except (ApiError, OSError) as error:
+            self._away_since = tick if self._away_since is None else self._away_since
+            may_pass = not isinstance(error, ApiError) or error.code in AWAY
+            if not may_pass or tick - self._away_since >= AWAY_SECONDS:
+                raise
+            self._progress.trouble = f"the server cannot be asked now ({error}); it is asked again"
+            self._progress.changed.set()
+            await self._clock.sleep(self._pauses.next())
+        else:
+            self._away_since, self._progress.trouble = None, ""
+            self._pauses.reset()
 
     async def _tell(self, pod: Pod, tick: float) -> None:
         if self._drain.is_over(tick):

@@ -33,7 +33,7 @@ from dray.controllers.eviction.waiting_condition import is_waiting
 from dray.eviction import DevicePlanner
 from dray.eviction.allocations import devices_of
 from dray.eviction.budgets import Keepers, holds_back
-from dray.eviction.drain import Drain, belongs_to_node, is_paused
+from dray.eviction.drain import Drain, belongs_to_node, drain_taints, is_drained, is_paused
 from dray.eviction.node_planner import NodePlanner
 from dray.eviction.rule_condition import EVICTION_HELD, EVICTION_IN_PROGRESS
 from dray.eviction.stop import PLACE, all_are_stopped, is_stopped
@@ -100,6 +100,8 @@ class Progress(ABC):
         self._tasks: list[asyncio.Task[None]] = []
         self.drain: Drain | None = None
         """What has the pods leave, if no controller does: then the taints of this eviction need not be NoExecute."""
+        self.trouble = ""
+        """Why the drain cannot ask the server now, if so: it is asked again."""
         self._pods: Informer[Pod] = self._follow(PODS)
         self._budgets: Informer[PodDisruptionBudget] = self._follow(BUDGETS)
         self._namespaces: Informer[Namespace] = self._follow(NAMESPACES, fields=f"metadata.name={PLACE}")
@@ -121,8 +123,8 @@ class Progress(ABC):
 
     @property
     @abstractmethod
-    def is_paused(self) -> bool:
-        """Whether somebody said that the drain is to stand still."""
+    def paused(self) -> list[str]:
+        """`rule/NAME` and `node/NAME` of which somebody said that the drain is to stand still."""
 
     async def looked_for_stop(self) -> None:
         """Whether all evictions are stopped is known; or cannot be, for who may not look."""
@@ -181,7 +183,7 @@ class Progress(ABC):
             replacing=0 if self.drain is None else len(self.drain.replacing & left),
             forced=0 if self.drain is None else len(self.drain.forced),
             is_called_off=is_called_off,
-            hold=self._standstill() or hold,
+            hold=self._standstill() or self.trouble or hold,
         )
 
     @property
@@ -193,7 +195,8 @@ class Progress(ABC):
         place = self._namespaces.get("", PLACE)
         if all_are_stopped(place) or (self.drain is not None and is_stopped(place)):
             return "evictions are stopped (dray stop-evictions --resume lets them go on)"
-        return "the drain is paused" if self.is_paused else ""
+        paused = self.paused
+        return f"the drain is paused (dray drain resume {' '.join(paused)} lets it go on)" if paused else ""
 
     def _not_ended(self, ref: ObjectRef) -> Pod | None:
         """The pod, unless it is gone, or has ended by itself: one that is being deleted is waited for."""
@@ -234,7 +237,7 @@ class DeviceProgress(Progress):
         *,
         drains: bool = False,
     ) -> None:
-        """`devices` (`driver/pool/device`) are to become idle. One that `drains` has them leave for any effect."""
+        """`devices` (`driver/pool/device`) are to become idle. Pods leave for any effect of rules that one `drains`."""
         super().__init__(client, clock, moving)
         self._drains = drains
         self._rules = frozenset(rules)
@@ -272,9 +275,10 @@ class DeviceProgress(Progress):
         return self._due((ref, min(times)) for ref, times in mine if times)
 
     @property
-    def is_paused(self) -> bool:
-        """Whether a rule says so."""
-        return any(is_paused(rule.metadata.annotations) for rule in self._current_rules())
+    def paused(self) -> list[str]:
+        """The rules that say so."""
+        them = (rule.metadata for rule in self._current_rules() if self._drains)
+        return [f"rule/{one.name}" for one in them if is_paused(one.annotations)]
 
     def _current_planner(self) -> DevicePlanner:
         while not self._planner.is_current:
@@ -329,7 +333,8 @@ class DeviceProgress(Progress):
         self.changed.set()
 
     def _on_tracked(self, old: Any, new: Any) -> None:
-        if isinstance(new, DeviceTaintRule) and new.metadata.name in self._rules and self._drains:
+        is_ours = self._drains and isinstance(new, DeviceTaintRule) and new.metadata.name in self._rules
+        if is_ours and is_drained(new):
             taint = replace(new.spec.taint, effect=EFFECT_NO_EXECUTE)
             new = replace(new, spec=replace(new.spec, taint=taint))
         self._planner.note(Upsert(new) if new is not None else Remove.of(old))
@@ -349,7 +354,7 @@ class NodeProgress(Progress):
         *,
         drains: bool = False,
     ) -> None:
-        """One that `drains` has pods leave for any effect of the taints."""
+        """One that `drains` has pods leave for taints of which the node says so, whatever their effect."""
         super().__init__(client, clock, moving)
         self._drains = drains
         self._began = clock.monotonic()
@@ -368,9 +373,7 @@ class NodeProgress(Progress):
         nodes = self._current_nodes()
         planner = self._planner()
         held = (one for node in nodes for one in node.status.conditions if one.type == EVICTION_HELD)
-        tainted = {
-            node.metadata.name for node in nodes if not self._taints.isdisjoint(map(TaintName.of, node.spec.taints))
-        }
+        tainted = {node.metadata.name for node in nodes if self._marks(node)}
         standing = self._count(
             planner.departures.pods,
             is_called_off=not tainted,
@@ -387,9 +390,10 @@ class NodeProgress(Progress):
         )
 
     @property
-    def is_paused(self) -> bool:
-        """Whether a node says so."""
-        return any(is_paused(node.metadata.annotations) for node in self._current_nodes())
+    def paused(self) -> list[str]:
+        """The nodes that say so."""
+        them = (node.metadata for node in self._current_nodes() if self._drains)
+        return [f"node/{one.name}" for one in them if is_paused(one.annotations)]
 
     def _current_nodes(self) -> list[Node]:
         return [node for name in sorted(self._names) if (node := self._nodes.get("", name)) is not None]
@@ -400,13 +404,19 @@ class NodeProgress(Progress):
             if pod.spec.node_name in self._names and not (self._drains and belongs_to_node(pod)):
                 planner.put_pod(pod, 0.0)
         for node in self._current_nodes():
-            planner.put_node(node.metadata.name, [self._as_drained(one) for one in node.spec.taints], 0.0)
+            marks = self._marks(node) if self._drains else frozenset()
+            taints = [_as_evicting(one) if TaintName.of(one) in marks else one for one in node.spec.taints]
+            planner.put_node(node.metadata.name, taints, 0.0)
         planner.finish(0.0)
         return planner
 
-    def _as_drained(self, taint: Taint) -> Taint:
-        is_ours = self._drains and TaintName.of(taint) in self._taints
-        return replace(taint, effect=EFFECT_NO_EXECUTE) if is_ours else taint
+    def _marks(self, node: Node) -> frozenset[TaintName]:
+        """Our taints that the node still has; of a drain, those for which pods leave."""
+        return self._taints.intersection(map(TaintName.of, drain_taints(node) if self._drains else node.spec.taints))
+
+
+def _as_evicting(taint: Taint) -> Taint:
+    return replace(taint, effect=EFFECT_NO_EXECUTE)
 
 
 async def follow(progress: Progress, is_done: Callable[[Standing], bool], show: Callable[[Standing], None]) -> Standing:

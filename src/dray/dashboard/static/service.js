@@ -111,7 +111,7 @@ function nodeActions(row) {
     "span",
     { class: "actions" },
     row.held && h("button", { type: "button", class: "danger", onclick: act("confirm", node, `${row.name}: confirmed, its pods leave.`) }, "Confirm"),
-    row.evicts && h("button", { type: "button", onclick: act("stop", node, `${row.name}: stopped, nobody else leaves for its taints.`) }, "Stop"),
+    h("button", { type: "button", onclick: act("stop", node, `${row.name}: stopped, nobody else leaves for its taints.`) }, "Stop"),
   );
 }
 
@@ -132,7 +132,7 @@ function actions(row) {
     "span",
     { class: "actions" },
     row.held && h("button", { type: "button", class: "danger", onclick: act("confirm", rule, `${row.name}: confirmed, its pods leave.`) }, "Confirm"),
-    row.effect === "NoExecute" && h("button", { type: "button", onclick: act("stop", rule, `${row.name}: stopped, nobody else leaves.`) }, "Stop"),
+    (row.effect === "NoExecute" || row.drained) && h("button", { type: "button", onclick: act("stop", rule, `${row.name}: stopped, nobody else leaves.`) }, "Stop"),
     h("button", { type: "button", onclick: act("undo", rule, `${row.name} is gone: its devices are back in service.`) }, "Put back"),
   );
 }
