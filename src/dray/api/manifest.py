@@ -34,6 +34,7 @@ MAX_NESTED_VALUES = 10_000_000
 LARGE = 1024 * 1024
 """Bytes of a list from which on its objects are read one by one."""
 
+_SEPARATOR = re.compile(rb"^---(?=[ \t\r\n]|\Z)", re.MULTILINE)
 _TAG_DIRECTIVE = re.compile(r"(?:\A|[\r\n\x85\u2028\u2029])\uFEFF?%TAG")
 
 
@@ -53,10 +54,12 @@ class Document(msgspec.Struct, frozen=True):
     text: str | bytes
     index: int
     first_line: int
+    above: int = 0
+    """Lines of the file above the text."""
 
     def line_of(self, path: str) -> int:
         """The line (from 1) of the field at `path`, or of the nearest field around it."""
-        return _find_line(self.text, self.index, _steps(path)) or self.first_line
+        return self.above + (_find_line(self.text, self.index, _steps(path)) or self.first_line)
 
 
 def parse(data: bytes) -> list[Document]:
@@ -71,6 +74,15 @@ def parse(data: bytes) -> list[Document]:
         if documents is not None:
             return documents
     return list(_parse_yaml(text))
+
+
+def split_documents(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """The documents of a text, unread, each with how many lines are above it: no value goes beyond a separator."""
+    starts = [0, *(found.start() for found in _SEPARATOR.finditer(data) if found.start())]
+    above = 0
+    for start, end in zip(starts, [*starts[1:], len(data)], strict=True):
+        yield above, data[start:end]
+        above += data.count(b"\n", start, end)
 
 
 def parse_large_list(data: bytes) -> LargeList | None:

@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import msgspec
+from msgspec.structs import replace
 
 from dray.api import manifest
 
+STDIN = "<stdin>"
 SUFFIXES = (".yaml", ".yml", ".json")
 MAX_BYTES = 512 * 1024 * 1024
 """Of a text that is taken in as a whole: it takes ten times as much room."""
@@ -25,10 +27,12 @@ Source = str | os.PathLike[str] | Mapping[str, Any]
 class InputError(Exception):
     """Input that cannot be read; the message names the file and, where known, the line."""
 
-    def __init__(self, source: str, message: str, line: int | None = None) -> None:
+    def __init__(self, source: str, message: str, line: int | None = None, data: bytes = b"") -> None:
+        """`data` is the text that cannot be read as a whole."""
         self.source = source
         self.line = line
         self.message = message
+        self.data = data
         super().__init__(f"{source}:{line}: {message}" if line else f"{source}: {message}")
 
 
@@ -57,7 +61,7 @@ def read(sources: Iterable[Source], *, may_be_blank: bool = False) -> Iterator[I
         if isinstance(source, Mapping):
             yield from _take_apart(dict(source), "<dict>", None)
         elif source == "-":
-            yield from _parse_whole(_read_stream(sys.stdin.buffer, "<stdin>"), "<stdin>", may_be_blank)
+            yield from _parse_whole(_read_stream(sys.stdin.buffer, STDIN), STDIN, may_be_blank)
         else:
             yield from _read_path(Path(source), may_be_blank)
 
@@ -125,9 +129,23 @@ def _parse(data: bytes, source: str) -> Iterator[Item]:
             raise InputError(source, f"larger than {MAX_BYTES // 2**20} MiB: {how}")
         documents = manifest.parse(data)
     except manifest.ManifestError as error:
-        raise InputError(source, error.message, error.line) from error
+        raise InputError(source, error.message, error.line, data) from error
     for document in documents:
         yield from _take_apart(document.value, source, document)
+
+
+def read_around(error: InputError) -> Iterator[Item | InputError]:
+    """The objects of a text of which a document cannot be read, and each that cannot."""
+    parts = list(manifest.split_documents(error.data))
+    if len(parts) == 1:
+        yield error
+        return
+    for above, part in parts:
+        try:
+            for document in manifest.parse(part):
+                yield from _take_apart(document.value, error.source, replace(document, above=above))
+        except manifest.ManifestError as broken:
+            yield InputError(error.source, broken.message, broken.line and broken.line + above)
 
 
 def _take_out(large: manifest.LargeList, source: str) -> Iterator[Item]:

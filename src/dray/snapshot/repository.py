@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from dray.snapshot.files import InputError, Item, files_below, read
+from dray.snapshot.files import STDIN, InputError, Item, files_below, read, read_around
 from dray.snapshot.kustomizations import NAMES, Kustomizations
 
 HELM_CHART = "Chart.yaml"
@@ -85,23 +85,28 @@ def _read(source: str) -> Iterator[Item | InputError | PassedOver]:
     try:
         item = None
         for item in read([source], may_be_blank=source != "-"):
-            if isinstance(item.value, dict) and str(item.value.get("apiVersion", "")).startswith(KUSTOMIZE_GROUP):
-                yield PassedOver(item.source, "a Kustomization; check what `kubectl kustomize` makes of it")
-            elif _is_values(item):
-                yield PassedOver(item.source, "values for templates, by its name: it has neither apiVersion nor kind")
-            elif _is_filled_in_later(item.value):
-                yield PassedOver(item.source, "a template ({{ … }} in what names it); check what it is rendered to")
-            elif source != "-" and _is_something_else(item.value):
-                yield PassedOver(item.source, "no manifest: it has neither apiVersion, kind, metadata nor spec")
-            else:
-                yield item
+            yield _what_is(item)
         if item is None:
             yield PassedOver(source, "there is no object in it")
     except InputError as error:
         if source != "-" and _is_template(Path(source)):
             yield PassedOver(source, "a template ({{ … }}), not YAML; check what it is rendered to")
-        else:
-            yield error
+            return
+        for one in read_around(error):
+            yield one if isinstance(one, InputError) else _what_is(one)
+
+
+def _what_is(item: Item) -> Item | PassedOver:
+    """An object, or what it is instead."""
+    if isinstance(item.value, dict) and str(item.value.get("apiVersion", "")).startswith(KUSTOMIZE_GROUP):
+        return PassedOver(item.source, "a Kustomization; check what `kubectl kustomize` makes of it")
+    if _is_values(item):
+        return PassedOver(item.source, "values for templates, by its name: it has neither apiVersion nor kind")
+    if _is_filled_in_later(item.value):
+        return PassedOver(item.source, "a template ({{ … }} in what names it); check what it is rendered to")
+    if item.source != STDIN and _is_something_else(item.value):
+        return PassedOver(item.source, "no manifest: it has neither apiVersion, kind, metadata nor spec")
+    return item
 
 
 def _is_values(item: Item) -> bool:

@@ -382,3 +382,26 @@ def test_a_file_in_which_there_is_no_object_is_named(tmp_path: Path, blank: str)
     assert "a.yaml" in done.stdout
     assert "passed over: there is no object in it" in done.stdout
     assert done.exit_code == 0
+
+
+@pytest.mark.parametrize("ends", ["\n", "\r\n"])
+@pytest.mark.parametrize("broken", ["kind: [", 'a: "', "a: 1\n b: 2", "a: \x01", "a: *x", "a: 1\na: 2"])
+def test_a_broken_document_does_not_hide_those_around_it(tmp_path: Path, broken: str, ends: str) -> None:
+    def named(name: str, more: str = "") -> str:
+        return f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\n{more}"
+
+    text = "\n---\n".join(
+        [named("a", "data: {k: 1}"), f"# {'x' * 9}\n{broken}", named("b"), named("c", "data: {k: 2}")]
+    )
+    file = tmp_path / "some.yaml"
+    file.write_bytes(text.replace("\n", ends).encode())
+    lines = text.replace("\r", "").splitlines()
+    for words, stdin in (((str(file),), None), (("-",), file.read_bytes())):
+        done = CliRunner().invoke(app, ["validate", *words, "-o", "json"], input=stdin)
+        assert done.exit_code == 2
+        report = json.loads(done.stdout)
+        assert report["objects"] == 3
+        told = {finding["object"]: finding["line"] for finding in report["findings"] if finding["object"]}
+        assert {lines[line - 1] for line in told.values()} == {"data: {k: 1}", "data: {k: 2}"}
+        (unreadable,) = (finding["line"] for finding in report["findings"] if not finding["object"])
+        assert lines.index(f"# {'x' * 9}") < unreadable <= lines.index("metadata: {name: b}")
