@@ -231,6 +231,8 @@ MATRIX = [
     Row(nothing, "cancel cluster/c", 2, "is nothing that can be held"),
     Row(absent_rule, "untaint device --rule {name}", 2, "no rule nowhere; there is none at all"),
     Row(their_rule, "untaint device --rule {name}", 0, "Removed rule theirs: node-1/gpu-0 … gpu-7", {"there": False}),
+    Row(evicting_node, "confirm {} -o json", 0, '"kind": "ConfirmationList"', {CONFIRM: "k"}),
+    Row(their_dying_rule, "untaint device --rule {name} -o json", 1, '"finalizers": {', {"there": True}),
     Row(their_dying_rule, "untaint device --rule {name}", 1, f"finalizers are taken away: {KEPT}.", {"there": True}),
     Row(paused_rule, "untaint device --node node-1", 0, "Removed rule maintenance-", {"there": False}),
     Row(nothing, "untaint device --node node-1", 1, "No rule taints these devices. Nothing was changed."),

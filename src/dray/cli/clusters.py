@@ -25,7 +25,7 @@ ELSEWHERE: Final = ".elsewhere"
 _NAME: Final = re.compile(r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?")
 
 Directory: TypeAlias = Annotated[
-    Path | None, typer.Option("--dir", help="State directory, instead of the one of NAME; made if absent.")
+    Path | None, typer.Option("--dir", help="State directory, instead of the one of NAME; dray up makes it if absent.")
 ]
 
 

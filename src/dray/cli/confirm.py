@@ -56,7 +56,7 @@ def confirm(
 
     Exit code 0: confirmed, or something is held; 1: nothing is held, or evicts anybody; 2: cannot.
     """
-    work = _list(format_) if not wanted else _each(wanted, _confirm)
+    work = _list(format_) if not wanted else _each(wanted, _confirm, format_)
     raise typer.Exit(live.call(work, "confirm", cluster))
 
 
@@ -170,7 +170,7 @@ async def _untold(client: HttpClient) -> list[str]:
     return list(untold(await list_if_served(client, RULES) or ()))
 
 
-def _each(words: Iterable[str], look: Any) -> Any:
+def _each(words: Iterable[str], look: Any, format_: output.Format = output.Format.TEXT) -> Any:
     """`look` says of what one target stands for the patch to make and what to say; all are looked at before any is."""
 
     async def work(client: HttpClient) -> int:
@@ -179,7 +179,11 @@ def _each(words: Iterable[str], look: Any) -> Any:
         for target, patch, said in looked:
             if patch is not None:
                 await client.patch(target.kind, "", target.obj.metadata.name, patch)
-            print(said, flush=True)
+            if format_ is output.Format.TEXT:
+                print(said, flush=True)
+        if format_ is output.Format.JSON:
+            told = [{"target": one.text, "confirmed": patch is not None, "told": said} for one, patch, said in looked]
+            output.print_json(told, "ConfirmationList")
         place = await _place(client)
         if look is _confirm and _is_unguarded(place):
             print(f"dray: {NO_GUARD}.", file=sys.stderr)

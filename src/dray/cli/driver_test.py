@@ -67,7 +67,7 @@ def run(
 
     chosen = _find_rules(rules or [])
     if list_rules:
-        _print_rules(chosen)
+        _print_rules(chosen, format_)
         return
     if bool(command) == bool(socket):
         output.fail("give either --command, to start a driver, or --socket, for one that runs.")
@@ -137,10 +137,14 @@ def _variable(text: str) -> tuple[str, str]:
     return name, value
 
 
-def _print_rules(rules: tuple[Rule, ...]) -> None:
+def _print_rules(rules: tuple[Rule, ...], format_: output.Format) -> None:
     from dray.cli import tables
 
-    tables.print_table(("rule", "level", "what"), [(rule.name, rule.level.value, rule.title) for rule in rules])
+    header, rows = ("rule", "level", "what"), [(rule.name, rule.level.value, rule.title) for rule in rules]
+    if format_ is output.Format.JSON:
+        output.print_json([dict(zip(header, row, strict=True)) for row in rows], "DriverRuleList")
+    else:
+        tables.print_table(header, rows)
 
 
 def _while_read(tell: Callable[P, None]) -> Callable[P, None]:

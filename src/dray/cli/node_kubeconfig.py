@@ -13,7 +13,7 @@ from dray.files import home
 
 def run(
     name: Annotated[str, typer.Argument(help="The node's name.")],
-    directory: server_options.Directory,
+    directory: Annotated[Path, server_options.directory_option("State directory of a server that was started.")],
     server: Annotated[str, typer.Option("--server", help="URL of the server; by default that of the admin.")] = "",
 ) -> None:
     """Print a kubeconfig for a node agent: it may do what a node may, and nothing of other nodes.

@@ -78,6 +78,16 @@ class HeldList(OutputShape):
     items: list[HeldItem]
 
 
+class ConfirmationItem(msgspec.Struct):
+    target: str
+    confirmed: bool
+    told: str
+
+
+class ConfirmationList(OutputShape):
+    items: list[ConfirmationItem]
+
+
 class FeatureFinding(msgspec.Struct):
     what: str
     works: str
@@ -211,6 +221,16 @@ class DeviceReport(OutputShape):
     devices: list[Tree]
     unusable_pools: list[Tree]
     problems: list[Tree]
+
+
+class DriverRule(msgspec.Struct):
+    rule: str
+    level: str
+    what: str
+
+
+class DriverRuleList(OutputShape):
+    items: list[DriverRule]
 
 
 class DriverTest(OutputShape):
@@ -359,11 +379,13 @@ SHAPES: Final = {
     "ClaimStatus": Printed(("explain claim",), ClaimStatus),
     "ClusterList": Printed(("get clusters",), ClusterList),
     "ClusterTaint": Printed(("taint cluster", "untaint cluster"), ClusterTaint),
+    "ConfirmationList": Printed(("confirm",), ConfirmationList),
     "DeviceList": Printed(("get devices",), DeviceList),
     "DeviceReport": Printed(("devices",), DeviceReport),
     "DeviceUntaint": Printed(("untaint device",), DeviceUntaint),
     "Diagnosis": Printed(("doctor",), Diagnosis),
     "Difference": Printed(("what-if",), Difference),
+    "DriverRuleList": Printed(("driver-test",), DriverRuleList),
     "DriverTest": Printed(("driver-test",), DriverTest),
     "HeldList": Printed(("confirm",), HeldList),
     "LintReport": Printed(("lint",), LintReport),

@@ -48,6 +48,7 @@ def check(document: Any) -> None:
         ("PodExplanation", ("explain", "pod", "ml/trainer-1", "-f", CLUSTER)),
         ("DeviceReport", ("devices", "-f", CLUSTER)),
         ("Difference", ("what-if", "-f", CLUSTER, "--apply", RULE)),
+        ("DriverRuleList", ("driver-test", "--list")),
         ("Replay", ("replay", RECORDING, "--with", "pdb")),
         ("ScaleUp", ("scale-up", "-f", CLUSTER, "-f", GROUPS)),
         ("SelectorTrial", ("cel", TRUE, "-f", CLUSTER)),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, NamedTuple
 
+import jsonschema_rs
 import pytest
 from msgspec.structs import replace
 
@@ -14,6 +16,7 @@ from dray.api.meta import Object, ObjectMeta
 from dray.api.registry import Kind
 from dray.cli.confirm import NO_GUARD, _cancel, _confirm, _each, _list
 from dray.cli.output import NO, YES, Format
+from dray.cli.shapes import schema
 from dray.maintenance.confirmation import confirming, untold, waits
 from eviction_objects import rule
 
@@ -65,13 +68,13 @@ class Server:
     def __init__(self, limit: str | None = None) -> None:
         told = {} if limit is None else {"dray.dev/max-evictions": limit}
         place = Namespace(metadata=ObjectMeta(name="kube-system", annotations=told))
-        self._there = {NAMESPACES: place, RULES: made(rule("r"))}
+        self.there = {NAMESPACES: place, RULES: made(rule("r"))}
 
     async def get(self, kind: Kind, _namespace: str, _name: str) -> Object:
-        return self._there[kind]
+        return self.there[kind]
 
     async def list(self, kind: Kind, _namespace: str = "") -> Listed:
-        return Listed((self._there[kind],) if kind in self._there else ())
+        return Listed((self.there[kind],) if kind in self.there else ())
 
     async def patch(self, _kind: Kind, _namespace: str, _name: str, _patch: Any) -> None:
         """Taken."""
@@ -88,6 +91,19 @@ async def test_where_no_guard_is_nothing_is_held_and_that_is_said(
     assert capsys.readouterr() == ("Confirmed: rule/r.\n", f"dray: {NO_GUARD}.\n")
     assert await _each(["rule/r"], _cancel)(server) == YES
     assert capsys.readouterr() == ("Cancelled: rule/r.\n", "")
+
+
+@pytest.mark.parametrize(("rule_", "code"), [(rule("r"), YES), (rule("r", "NoSchedule"), NO)])
+async def test_programs_get_a_document_of_what_was_confirmed_too(
+    rule_: dict[str, Any], code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They got a line for people, whatever they had asked for."""
+    server = Server("50")
+    server.there[RULES] = made(rule_)
+    assert await _each(["rule/r"], _confirm, Format.JSON)(server) == code
+    document = json.loads(capsys.readouterr().out)
+    jsonschema_rs.validator_for(schema("ConfirmationList")).validate(document)
+    assert [(one["target"], one["confirmed"]) for one in document["items"]] == [("rule/r", code == YES)]
 
 
 async def test_where_a_guard_is_rules_without_a_status_are_named(
