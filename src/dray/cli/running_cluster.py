@@ -9,6 +9,7 @@ import typer
 
 from dray.cli import completion, output
 from dray.cli.option_groups import OptionGroup
+from dray.prose.wording import names
 
 if TYPE_CHECKING:
     from dray.client.kubeconfig import Connection
@@ -44,7 +45,7 @@ class RunningCluster(OptionGroup, frozen=True):
             except NothingGiven as error:
                 here = clusters.find_default()
                 if here is None:
-                    output.fail(f"{error}, or start one with: dray up --detach")
+                    output.fail(f"{error}{_tell_way_to_one()}")
                 return load_kubeconfig([here.kubeconfig])
         except KubeconfigError as error:
             output.fail(str(error))
@@ -60,3 +61,14 @@ class RunningCluster(OptionGroup, frozen=True):
         """Ends with exit code 2 if files are given, too."""
         if files and self.is_named:
             output.fail("-f is a cluster in files, --kubeconfig and --context a running one: give one of them.")
+
+
+def _tell_way_to_one() -> str:
+    """To clusters that run here under other names: nobody is led to one of them unasked."""
+    from dray.cli import clusters
+
+    running = [one for one in clusters.find_all() if one.pid]
+    if not running:
+        return ", or start one with: dray up --detach"
+    runs = f"{names([one.label for one in running])} {'runs' if len(running) == 1 else 'run'} here (dray ls)"
+    return f". {runs}: export KUBECONFIG={output.short_path(running[0].kubeconfig)}"

@@ -75,3 +75,19 @@ def test_state_is_kept_where_the_user_keeps_data(home: Path, monkeypatch: pytest
 def test_a_relative_place_for_data_is_none(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", "data")
     assert clusters.place() == home / ".local/share/dray"
+
+
+def test_who_named_no_cluster_is_told_of_those_that_run(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It said that there is none, and to start one."""
+    for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST"):
+        monkeypatch.delenv(name, raising=False)
+    assert "or start one with: dray up --detach" in CliRunner().invoke(app, ["get", "nodes"]).stderr
+    locks = []
+    for name, runs in (("mine", "mine runs here"), ("other", "mine, other run here")):
+        locks.append(DirectoryLock(home / ".local/share/dray" / name))
+        (home / ".local/share/dray" / name / "kubeconfig").touch()
+        told = CliRunner().invoke(app, ["get", "nodes"])
+        assert told.exit_code == 2
+        assert told.stderr.endswith(f". {runs} (dray ls): export KUBECONFIG=~/.local/share/dray/mine/kubeconfig\n")
+    for lock in locks:
+        lock.release()
