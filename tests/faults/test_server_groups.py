@@ -67,8 +67,8 @@ def forget_reservations(patch: pytest.MonkeyPatch) -> None:
     ("broken", "day", "first"),
     [
         (forget_revisions, RUSH, 0),
-        (forget_guards, RUSH, 25),
-        (forget_reservations, replace(RUSH, steps=16, habits={**RUSH.habits, "kill_pod": 10}), 108),
+        (forget_guards, RUSH, 28),
+        (forget_reservations, replace(RUSH, steps=16, habits={**RUSH.habits, "kill_pod": 10}), 183),
     ],
 )
 def test_what_is_missing_is_missed(
