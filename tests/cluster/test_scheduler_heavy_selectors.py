@@ -15,7 +15,7 @@ from dray.reconcile import selector_work
 from loop_turns import LoopTurns
 from scheduler_world import DRIVER, World, scheduler_world
 
-LONG_SECONDS = 120
+LONG_SECONDS = 240
 """How long tests wait for what takes a second when nobody else works on the machine."""
 FREE = "&&".join(["true"] * 300)
 """Three hundred conditions that cost nothing."""

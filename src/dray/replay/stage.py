@@ -28,10 +28,15 @@ from dray.store import LocalStore, MemoryBackend, Store
 
 
 class FastClock:
-    """The system's clock, from another start and so many times as fast, until it is stopped."""
+    """The system's clock, from another start and so many times as fast, until it is stopped.
 
-    def __init__(self, start: float, speed: float) -> None:
+    It never goes beyond the end: a second in which the machine does something else may be an hour, after which all that
+    happened would be long ago.
+    """
+
+    def __init__(self, start: float, end: float, speed: float) -> None:
         self._start = start
+        self._length = end - start
         self._speed = speed
         self._began = time.monotonic()
         self._stopped: float | None = None
@@ -46,7 +51,9 @@ class FastClock:
 
     def monotonic(self) -> float:
         """Seconds of the replay."""
-        return (time.monotonic() - self._began) * self._speed if self._stopped is None else self._stopped
+        if self._stopped is not None:
+            return self._stopped
+        return min((time.monotonic() - self._began) * self._speed, self._length)
 
     async def sleep(self, seconds: float) -> None:
         """Returns after so many seconds of the replay."""
@@ -84,7 +91,7 @@ class Stage:
 async def stage(history: History, changes: Changes, speed: float, port: int) -> AsyncIterator[Stage]:
     """Begins to play a history. Raises OSError if it cannot listen, and SettingsError."""
     with tempfile.TemporaryDirectory(prefix="dray-replay-") as directory:
-        clock = FastClock(history.start, speed)
+        clock = FastClock(history.start, history.end, speed)
         settings = ServerSettings(
             directory=Path(directory) / "state", port=port, tls=False, disabled_plugins=DISABLED_PLUGINS
         )
