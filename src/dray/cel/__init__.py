@@ -11,7 +11,6 @@ Imports only ``dray.api``. No I/O, except that a named time zone is read from th
 from __future__ import annotations
 
 from dray.cel.backlog import Backlog, Task
-from dray.cel.derived import derived_cost
 from dray.cel.environment import Environment, Mode
 from dray.cel.errors import CompileError, EvaluationError, Issue, OutOfTime, Postponed, SelectorError
 from dray.cel.explain import Condition
@@ -41,6 +40,5 @@ __all__ = [
     "Task",
     "compile",
     "compile_program",
-    "derived_cost",
     "device_view",
 ]

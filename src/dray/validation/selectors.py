@@ -9,7 +9,8 @@ from __future__ import annotations
 from dray.api.field import FieldError, forbidden, invalid, required
 from dray.api.resource.device_class import EXPRESSION_BYTES, SELECTORS, DeviceSelector
 from dray.api.text_memory import remember_texts
-from dray.cel import CompileError, compile, derived_cost
+from dray.cel import CompileError, compile
+from dray.cel.derived import derived_cost
 from dray.cel.errors import TooComplex
 from dray.validation import check
 from dray.validation.context import Errors
