@@ -196,7 +196,7 @@ def compare(before: Snapshot, after: Snapshot, now: datetime) -> Difference:
         notes=(
             *tell_released(pairs),
             *_tell_failing(old.problems, new.problems, pairs),
-            *tell_held(after, leaving.values(), rules),
+            *tell_held(after, leaving.values(), rules, now),
             *_notes(new.chances, leaving, named, len(groups)),
             *(tell_unknown_nodes(after) if leaving or pending else ()),
             *tell_storage_limits(after, fitting),

@@ -11,6 +11,7 @@ from dray.api.times import Time, later
 from dray.eviction.drain import DrainTerms, is_paused
 from dray.prose.wording import count, names
 from dray.snapshot.snapshot import Snapshot
+from dray.what_if.guard_preview import asking
 from dray.what_if.taint_preview import TaintPreview
 
 
@@ -27,7 +28,7 @@ def paced(preview: TaintPreview, terms: DrainTerms, taints: tuple[str, ...], sna
     budgets = (*_tell_stuck(preview, terms), *tell_budgets(preview))
     notes = (*_tell_pause(preview, snapshot), *_tell_pace(terms), *budgets, *preview.notes)
     finished = max((one.expected for one in pods), default=None)
-    guard = replace(preview.guard, asks=True, is_sweeping=False) if preview.guard is not None else None
+    guard = asking(preview.guard) if preview.guard is not None else None
     waits = bool(budgets) or terms.wait_for_replacements
     timed = replace(preview, taints=taints, pods=tuple(pods), finished=finished, may_wait=waits)
     return replace(timed, guard=guard, notes=notes)

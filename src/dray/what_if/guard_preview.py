@@ -11,6 +11,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Final
 
+from msgspec.structs import replace
+
 from dray.allocator.reasons import Report
 from dray.api.generated.core import Namespace, Pod
 from dray.api.kinds import NAMESPACES, NODES
@@ -38,7 +40,7 @@ class GuardPreview(Report, frozen=True, kw_only=True):
     limit: str
     allowed: int
     is_over: bool
-    """Whether more leave than may without a confirmation."""
+    """Whether more leave than may without a confirmation, with those who left in the hour before."""
     asks: bool = False
     """Whether the command asks for it, before anybody leaves; otherwise controllers hold the pods until it is given."""
     is_sweeping: bool = False
@@ -56,25 +58,27 @@ def preview_guard(
     *,
     nodes: bool,
     is_sweeping: bool = False,
-    now: datetime | None = None,
+    now: datetime,
 ) -> GuardPreview | None:
     """What the guard of a cluster says to so many pods that leave nodes, or devices, for causes that `dray confirm`
     knows by these names; None if it has told no limit."""
     place = snapshot.get(NAMESPACES.resource, "", PLACE)
     limit = told_limit(place) if isinstance(place, Namespace) else None
-    if limit is None:
+    if limit is None or not isinstance(place, Namespace):
         return None
     base = _all_pods(snapshot) if nodes else _users_of_devices(snapshot)
     allowed = limit.at_once(base.pods, base.nodes_worth)
+    left = _left(place, now.timestamp(), nodes=nodes)
+    in_all = limit.pods(base.pods + left, base.nodes_worth)  # whether somebody came in their place is not told
     return GuardPreview(
         pods=leaving,
         of=base.pods,
         limit=str(limit),
         allowed=allowed,
-        is_over=leaving > allowed,
+        is_over=leaving > allowed or (leaving > 0 and leaving + left > in_all),
         is_sweeping=is_sweeping and leaving > 0,
         confirm=" ".join(("dray confirm", *(causes if len(causes) <= NAMED else ()))),
-        left=0 if now is None or not isinstance(place, Namespace) else _left(place, now.timestamp(), nodes=nodes),
+        left=left,
     )
 
 
@@ -83,11 +87,16 @@ def _left(place: Namespace, now: float, *, nodes: bool) -> int:
     return sum(one.pods if nodes else one.with_devices for one in gone if one.by > now - WINDOW)
 
 
+def asking(guard: GuardPreview) -> GuardPreview:
+    """The same where a command asks before it makes pods leave itself, which nobody counts."""
+    return replace(guard, asks=True, is_sweeping=False, left=0, is_over=guard.pods > guard.allowed)
+
+
 def tell_guard(guard: GuardPreview) -> str:
     """`Guard: 8 of 140 pods (5.7%), limit 50,10%,node,spare: 14 pods.`, and what comes of it if it is more."""
     share = f" ({100.0 * guard.pods / guard.of:.1f}%)" if guard.of else ""
     told = f"Guard: {guard.pods} of {guard.of} pods{share}, limit {guard.limit}: {count(guard.allowed, 'pod')}."
-    if guard.left and not guard.asks:
+    if guard.left:
         told += f" {guard.left} left in the last hour, and count, too."
     if guard.asks and guard.is_over:
         return f"{told} It asks first; --yes for scripts."
@@ -111,7 +120,9 @@ def tell_stopped(snapshot: Snapshot) -> Iterator[str]:
         yield told
 
 
-def tell_held(snapshot: Snapshot, leaving: Collection[Eviction], rules: Iterable[DeviceTaintRule]) -> Iterator[str]:
+def tell_held(
+    snapshot: Snapshot, leaving: Collection[Eviction], rules: Iterable[DeviceTaintRule], now: datetime
+) -> Iterator[str]:
     """What keeps pods that have to leave where they are: all is stopped, or they are too many. Who is on a node that
     is gone is not asked about."""
     if leaving:
@@ -120,7 +131,7 @@ def tell_held(snapshot: Snapshot, leaving: Collection[Eviction], rules: Iterable
     for_nodes = sum(not one.devices and _is_there(snapshot, one.node) for one in leaving)
     sweeps = any(map(is_sweeping, rules))
     for number, nodes in ((for_devices, False), (for_nodes, True)):
-        guard = preview_guard(snapshot, number, nodes=nodes, is_sweeping=sweeps and not nodes)
+        guard = preview_guard(snapshot, number, nodes=nodes, is_sweeping=sweeps and not nodes, now=now)
         if guard is not None and (guard.is_over or guard.is_sweeping):
             yield tell_guard(guard).removesuffix(".")
 

@@ -18,6 +18,7 @@ from dray.eviction.stop import STOP_ANNOTATION
 from dray.eviction.told_limit import LIMIT_ANNOTATION, limit_text, told_limit
 from dray.eviction.told_past import PAST_ANNOTATION
 from dray.snapshot import Snapshot
+from dray.what_if.difference import compare
 from dray.what_if.drain_preview import paced
 from dray.what_if.taint_preview import TaintPreview, preview_nodes, preview_rules
 from dray.what_if.taint_preview_text import tell
@@ -89,6 +90,24 @@ def test_who_left_in_the_hour_before_is_told_since_the_guard_counts_them() -> No
     (made,) = snapshot.with_objects(rule("r", driver=DRIVER)).objects(DeviceTaintRule)
     assert "limit 50: 50 pods. 7 left in the last hour, and count, too." in tell(preview_rules(snapshot, [made], NOW))
     assert "last hour" not in tell(look(dray.load(*objects, place(**{LIMIT_ANNOTATION: "50"}))))
+
+
+@pytest.mark.parametrize(("gone", "is_over"), [(49, False), (50, True)])
+def test_what_is_too_much_with_those_who_left_is_said_to_be_held(gone: int, is_over: bool) -> None:
+    told = json.dumps({"a": {"left": [(int(NOW.timestamp()) - 60, gone, gone)]}})
+    used = held(claim("train"), "node-1", "gpu-0", pods=("runs",))
+    kept = place(**{LIMIT_ANNOTATION: "50", PAST_ANNOTATION: told})
+    objects = (node("node-1"), device_class(), resource_slice("node-1", device("gpu-0")), used, pod("runs"), kept)
+    snapshot = dray.load(*objects)
+    after = snapshot.with_objects(rule("r", driver=DRIVER))
+    (made,) = after.objects(DeviceTaintRule)
+    previews = [look(snapshot), preview_rules(snapshot, [made], NOW)]
+    for found in previews:
+        assert found.guard is not None
+        assert found.guard.is_over == is_over
+        assert ("They stay until `dray confirm" in tell(found)) == is_over
+    notes = compare(snapshot, after, NOW).notes
+    assert any("They stay until `dray confirm" in note for note in notes) == is_over
 
 
 def test_what_may_take_longer_is_not_promised() -> None:
