@@ -7,7 +7,9 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -106,6 +108,7 @@ def test_simulated_nodes_are_stopped_and_started(server: LiveServer, tmp_path: P
     assert renewed() == silent_since
     assert switch("start", "node-2").stdout == "node-2 is running.\n"
     eventually(lambda: renewed() != silent_since)
+    kubectl("delete", "node", "real")
 
 
 def test_kubectl_offers_it_as_its_own_command(server: LiveServer, tmp_path: Path) -> None:
@@ -163,8 +166,17 @@ def test_viewers_see_what_they_may_and_readers_everything(server: LiveServer, tm
 
 
 @pytest.fixture(scope="module")
-def offering(server: LiveServer) -> LiveServer:
-    """The server, with a pod and a claim that are offered, a rule and a node that evict, and a rule that does not."""
+def offering(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
+    """A server with a pod and a claim that are offered, a rule and a node that evict, and a rule that does not.
+
+    It is not that of the other tests, which want pods to run on that node.
+    """
+    with running_server(tmp_path_factory.mktemp("offering") / "state", "--nodes", "2", program="up") as server:
+        _fill(server)
+        yield server
+
+
+def _fill(server: LiveServer) -> None:
     pod = builders.pod("seen", schedulingGates=[{"name": "example.com/later"}])
     made = [
         server.request("POST", "/api/v1/namespaces/default/pods", pod),
@@ -184,11 +196,16 @@ def offering(server: LiveServer) -> LiveServer:
     ]
     assert [answer.code for answer in made] == [201] * 4, made[-1].body
     drained = {"metadata": {"annotations": {"dray.dev/drain": "k:NoSchedule"}}}
-    for node, effect, more in (("node-1", "NoSchedule", drained), ("node-2", "NoExecute", {})):
-        taints = {**more, "spec": {"taints": [{"key": "k", "effect": effect}]}}
-        answer = server.request("PATCH", f"/api/v1/nodes/{node}", taints, content_type="application/merge-patch+json")
-        assert answer.code == 200
-    return server
+    merge = "application/merge-patch+json"
+    states: tuple[tuple[str, str, dict[str, Any]], ...]
+    states = (("node-1", "NoSchedule", drained), ("node-2", "NoExecute", {}))
+    for node, effect, more in states:
+        path, taints = f"/api/v1/nodes/{node}", {**more, "spec": {"taints": [{"key": "k", "effect": effect}]}}
+        eventually(partial(_is_changed, server, path, taints, merge), "the node to come")
+
+
+def _is_changed(server: LiveServer, path: str, change: dict[str, Any], media_type: str) -> bool:
+    return server.request("PATCH", path, change, media_type).code == 200
 
 
 @pytest.mark.parametrize(
