@@ -153,9 +153,10 @@ async def test_rules_for_devices_that_no_longer_match_go(server: LiveServer) -> 
         assert selected(await rules_of(client)) == {("node-2", "gpu-1"), ("node-2", "gpu-3")}
         slices = {one.metadata.name: one for one in (await load_snapshot(client)).objects(ResourceSlice)}
         old = slices["node-2-slice"]
-        await client.update(replace(old, spec=replace(old.spec, devices=old.spec.devices[:2])))
+        less = await client.update(replace(old, spec=replace(old.spec, devices=old.spec.devices[:2])))
         await apply(client, asked)
         assert selected(await rules_of(client)) == {("node-2", "gpu-1")}
+        await client.update(replace(less, spec=old.spec))
 
 
 async def test_a_rule_of_the_same_name_that_is_another_one_is_not_deleted(server: LiveServer) -> None:
