@@ -274,7 +274,6 @@ def confirm_many(preview: TaintPreview, manner: Manner) -> None:
 
 def confirm(count: int, what: str, noun: str) -> None:
     """Asks for the number of things that are hit. Ends with exit code 1 unless it is given."""
-    sys.stdout.flush()  # who is asked has seen what it is about, also through a pipe
     print(f"{what} Type the number of {noun} ({count}) to go on: ", file=sys.stderr, end="", flush=True)
     answer = sys.stdin.readline().strip()
     if answer != str(count):

@@ -18,12 +18,13 @@ def guard() -> None:
     """Puts a guard before standard output and standard error, where they are terminals.
 
     What is written is UTF-8 whatever the locale says, as with kubectl: else a dash could end a command. What cannot be,
-    such as a file's name in another encoding, is written out.
+    such as a file's name in another encoding, is written out. Through a pipe, too, each line is seen when it is printed:
+    commands ask, wait and watch after that.
     """
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)
         if stream is not None and stream.isatty():
             setattr(sys, name, TerminalGuard(stream))
 
