@@ -21,7 +21,7 @@ import yaml
 import example_modules
 from dray.api import codec
 from dray.api.resource import ResourceClaim, ResourceSlice
-from dray.server.security.identity import NODE_NAME, authenticated
+from dray.server.security.identity import NODE_NAME, POD_NAME, authenticated
 from driver_world import CLAIM, NODE, DriverWorld, empty_world
 from example_modules import load
 from local_server import refused, typed
@@ -187,7 +187,7 @@ async def test_the_manifest_gives_a_driver_its_rights_and_no_more() -> None:
         for document in yaml.safe_load_all((EXAMPLES / "fake_gpu.yaml").read_text()):
             await world.client.create(typed(document))
         user = "system:serviceaccount:kube-system:fake-gpu"
-        account = authenticated(user, ("system:serviceaccounts",), extra={NODE_NAME: (NODE,)})
+        account = authenticated(user, ("system:serviceaccounts",), extra={NODE_NAME: (NODE,), POD_NAME: ("fake-gpu",)})
         restricted = world.server.client(account)
         gpus = FAKE_GPU.FakeGpu(1)
         async with world.running(gpus, client=restricted):

@@ -28,6 +28,7 @@ SAME_PARENT = 0x8000
 END_SIGNAL = 17
 CLONE = {"x86_64": 56, "aarch64": 220}
 KEYS = {"x86_64": 250, "aarch64": 219}
+SIGNAL_ACTION = {"x86_64": 13, "aarch64": 134}
 JOIN_SESSION = 1
 OPEN_TREE, MOVE_MOUNT, MOUNT_SETATTR = 428, 429, 442
 CLONE_TREE, HERE, EVERYTHING_BELOW = 1, 0x1000, 0x8000
@@ -294,8 +295,9 @@ def start_loopback() -> None:
 def inherit_nothing(plan: Plan) -> None:
     """What goes from a process to its children without being asked for: the agent's keys, which its containers would
     share, how much it matters to the machine, and the signals that it, or who started it, does not want to hear."""
-    for number in SIGNALS:  # some belong to nobody, and cannot be had
-        libc.signal(number, None)
+    usual = ctypes.c_long(SIGNAL_ACTION.get(os.uname().machine, -1))
+    for number in SIGNALS:  # not by the C library, which keeps some for itself; two cannot be set
+        libc.syscall(usual, ctypes.c_long(number), bytes(32), None, ctypes.c_long(8))
     libc.sigprocmask(SET_MASK, bytes(128), None)
     # Where there are no keys, or none for the agent, there is nothing to share.
     libc.syscall(ctypes.c_long(KEYS.get(os.uname().machine, -1)), ctypes.c_long(JOIN_SESSION), None)
