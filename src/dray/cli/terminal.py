@@ -18,8 +18,8 @@ def guard() -> None:
     """Puts a guard before standard output and standard error, where they are terminals.
 
     What is written is UTF-8 whatever the locale says, as with kubectl: else a dash could end a command. What cannot be,
-    such as a file's name in another encoding, is written out. Through a pipe, too, each line is seen when it is printed:
-    commands ask, wait and watch after that.
+    such as a file's name in another encoding, is written out. Through a pipe, too, each line is seen when it is
+    printed: commands ask, wait and watch after that.
     """
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
