@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from dray.api.meta import DeleteOptions
+from dray.api.registry import Kind
 from dray.api.status import ApiError
 from dray.reconcile import EventRecorder
 from dray.scheduler.preemptor import Preemptor
@@ -55,6 +58,34 @@ async def test_a_more_important_pod_takes_a_device_from_a_less_important_one() -
         await here.release(claim)
         await here.settle()
         assert (await here.pod("high")).spec.node_name == "a"
+
+
+async def test_who_could_not_be_told_why_keeps_no_node_to_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was promised a node, and nobody went for it: no other pod came to that node any more."""
+    async with scheduler_world() as here:
+        await classes(here)
+        await here.add_node("a", "gpu-0")
+        await here.add_class()
+        for name in ("c", "d"):
+            await here.add_claim(name)
+        await here.add_pod("low", "c", priorityClassName="low")
+        await here.settle()
+        patch = here.client.patch
+
+        async def failing(kind: Kind, namespace: str, name: str, *rest: Any, **named: Any) -> Any:
+            if name == "high":
+                raise ConnectionResetError("connection reset")
+            return await patch(kind, namespace, name, *rest, **named)
+
+        with monkeypatch.context() as cut:
+            cut.setattr(here.client, "patch", failing)
+            await here.add_pod("high", "d", priorityClassName="high")
+            await here.settle()
+            assert not await gone(here, "low")
+            assert here.scheduler.cluster.nominations.node_of(read_pod(await here.pod("high"))) == ""
+        await here.settle(15)
+        assert await gone(here, "low")
+        assert (await here.pod("high")).status.nominated_node_name == "a"
 
 
 async def test_what_is_said_of_a_pod_is_not_said_of_the_next_one_of_its_name() -> None:

@@ -176,10 +176,13 @@ class Refusals:
             chance = Random(f"{pod.metadata.uid}/{self._state.decided}")  # noqa: S311  # it guards nothing
             await self._deallocate(pod, chance.choice(refused.unused_claims))
             return
-        await self._say_why(info, refused)
         if isinstance(refused.preemption, Preempts):
+            # Before it is told, which may fail. If this does, what was promised is taken back, and decided anew soon.
+            self._state.put_off[info.name] = None
             await self._preemptor.carry_out(info, refused.preemption)
-        elif pod.status.nominated_node_name and not isinstance(refused.preemption, Ineligible | GroupPreempts):
+            self._state.put_off.pop(info.name, None)
+        await self._say_why(info, refused)
+        if pod.status.nominated_node_name and not isinstance(refused.preemption, Preempts | Ineligible | GroupPreempts):
             self._cluster.nominations.drop(pod.metadata.uid)
             await self._preemptor.nominate(pod, "")
 
