@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from enum import StrEnum
@@ -10,6 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from dray.cli import output
+from dray.cli.terminal import visible_lines
 from dray.prose.wording import count
 
 ERROR: Final = "error"
@@ -67,7 +69,7 @@ def print_report(report: Report, format_: FindingFormat, kind: str) -> None:
     elif format_ is FindingFormat.JUNIT:
         print(_junit(report))
     elif format_ is FindingFormat.SARIF:
-        print(msgspec.json.format(msgspec.json.encode(_sarif(report)), indent=1).decode())
+        print(output.to_json(_sarif(report)))
     else:
         _print_text(report)
 
@@ -90,28 +92,37 @@ def _percent(text: str, more: str = "") -> str:
 
 
 def _junit(report: Report) -> str:
-    """A test suite with a case for each file that has findings; errors fail, the rest is told."""
+    """A test suite with a case for each file that has findings; errors fail, the rest is told.
+
+    What is of no file, as in a running cluster, is a case by the name of its object. A case has one failure at most:
+    readers take one of several, or none.
+    """
     from xml.sax.saxutils import escape, quoteattr
 
-    files: dict[str, list[Finding]] = {}
+    cases: dict[str, list[Finding]] = {}
     for finding in report.findings:
-        files.setdefault(finding.file, []).append(finding)
-    failed = sum(any(one.severity == ERROR for one in found) for found in files.values())
-    head = f'<testsuite name="dray {report.command}" tests="{max(len(files), 1)}" failures="{failed}">'
-    lines = ['<?xml version="1.0" encoding="UTF-8"?>', head]
-    lines += [] if files else [f'  <testcase name="{report.objects} objects"/>']
-    for file, found in files.items():
-        lines.append(f"  <testcase name={quoteattr(file)}>")
-        for one in found:
-            text = f"{f'line {one.line}: ' if one.line else ''}{_message(one)}"
-            tag = f"failure message={quoteattr(one.reason)}" if one.severity == ERROR else "system-out"
-            lines.append(f"    <{tag}>{escape(_printable(text))}</{tag.partition(' ')[0]}>")
+        cases.setdefault(finding.file or finding.object, []).append(finding)
+    failed = sum(any(one.severity == ERROR for one in found) for found in cases.values())
+    suite = f"dray {report.command}"
+    counts = f'tests="{max(len(cases), 1)}" failures="{failed}" errors="0" skipped="0"'
+    lines = ['<?xml version="1.0" encoding="UTF-8"?>', f'<testsuite name="{suite}" {counts}>']
+    lines += [] if cases else [f'  <testcase classname="{suite}" name="{report.objects} objects"/>']
+    for name, found in cases.items():
+        errors = [one for one in found if one.severity == ERROR]
+        others = [one for one in found if one.severity != ERROR]
+        lines.append(f'  <testcase classname="{suite}" name={quoteattr(visible_lines(name))}>')
+        if errors:
+            reasons = ", ".join(dict.fromkeys(one.reason for one in errors))
+            lines.append(f"    <failure message={quoteattr(reasons)}>{escape(_tell_all(errors))}</failure>")
+        if others:
+            lines.append(f"    <system-out>{escape(_tell_all(others))}</system-out>")
         lines.append("  </testcase>")
     return "\n".join([*lines, "</testsuite>"])
 
 
-def _printable(text: str) -> str:
-    return "".join(letter if letter.isprintable() or letter == "\n" else "?" for letter in text)
+def _tell_all(findings: Sequence[Finding]) -> str:
+    """A line for each. What does not print is written out: XML cannot have all of it."""
+    return visible_lines("\n".join(f"{f'line {one.line}: ' if one.line else ''}{_message(one)}" for one in findings))
 
 
 def _sarif(report: Report) -> dict[str, Any]:
@@ -127,15 +138,24 @@ def _sarif(report: Report) -> dict[str, Any]:
 
 
 def _result(finding: Finding) -> dict[str, Any]:
-    place: dict[str, Any] = {"artifactLocation": {"uri": finding.file}}
-    if finding.line:
-        place["region"] = {"startLine": finding.line}
     return {
         "ruleId": finding.reason,
         "level": finding.severity,
         "message": {"text": _message(finding)},
-        "locations": [{"physicalLocation": place}],
+        "locations": [_location(finding)] if finding.file or finding.object else [],
     }
+
+
+def _location(finding: Finding) -> dict[str, Any]:
+    """The place in a file, by a URI; of what is of no file, as in a running cluster, the object."""
+    from urllib.parse import quote
+
+    if not finding.file:
+        return {"logicalLocations": [{"fullyQualifiedName": finding.object, "kind": "object"}]}
+    place: dict[str, Any] = {"artifactLocation": {"uri": quote(os.fsencode(finding.file))}}
+    if finding.line:
+        place["region"] = {"startLine": finding.line}
+    return {"physicalLocation": place}
 
 
 def _message(finding: Finding) -> str:

@@ -10,7 +10,7 @@ import typer
 from dray.cli import live, names, output
 from dray.cli.findings import LINT, WARNING, Finding, FindingFormat, Report, print_report
 from dray.cli.running_cluster import RunningCluster
-from dray.cli.validate import Files, Form, Skip, Sources
+from dray.cli.validate import Files, Form, Skip, Sources, read_all
 
 if TYPE_CHECKING:
     from dray.api.meta import Object
@@ -49,6 +49,8 @@ def run(
         items, unreadable = [], []
         snapshot, whole = _read_running(cluster)
         objects = sum(1 for _ in snapshot.objects(Object))
+    if namespace and all(one.metadata.namespace != namespace for one in snapshot.objects(Object)):
+        print(f"dray: there is nothing in namespace {namespace}, so nothing was looked at.", file=sys.stderr)
     places = {_place(item.value): item for item in items}
     findings = []
     for error in unreadable:
@@ -107,13 +109,13 @@ def _read(given: list[str], skip: list[str]) -> tuple[list[Item], Snapshot, list
     from dray.scale_up.node_group_files import is_group
     from dray.snapshot import InputError, from_objects
     from dray.snapshot.objects import current_time, load_items
-    from dray.snapshot.repository import PassedOver, read_each
+    from dray.snapshot.repository import PassedOver
 
     items: list[Item] = []
     objects: list[Object] = []
     unreadable: list[InputError] = []
     now = current_time()
-    for one in read_each(given, skip):
+    for one in read_all(given, skip):
         if isinstance(one, InputError):
             unreadable.append(one)
         elif not isinstance(one, PassedOver):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from enum import StrEnum
 from functools import cache
@@ -89,8 +90,15 @@ def document(value: object, kind: str) -> dict[str, Any]:
 
 def print_json(value: object, kind: str) -> None:
     """A document of some kind (`shapes`) as indented JSON on standard output."""
-    encoded = msgspec.json.encode(document(value, kind), enc_hook=str)
-    print(msgspec.json.format(encoded, indent=2).decode())
+    print(to_json(document(value, kind)))
+
+
+def to_json(value: object) -> str:
+    """Indented JSON. A file's name that is not UTF-8 is in it as Python holds such names, as `\\udcff`."""
+    try:
+        return msgspec.json.format(msgspec.json.encode(value, enc_hook=str), indent=2).decode()
+    except UnicodeEncodeError:
+        return json.dumps(msgspec.to_builtins(value, enc_hook=str), indent=2)
 
 
 def short_path(path: Path) -> str:

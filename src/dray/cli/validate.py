@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from dray.api.field import FieldError
     from dray.custom.kinds import CustomKind
     from dray.custom.manifests import Kinds
-    from dray.snapshot.files import Item
+    from dray.snapshot.files import InputError, Item
+    from dray.snapshot.repository import PassedOver
 
 DEFINITION: Final = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
 
@@ -58,12 +59,12 @@ def run(
     passed over. Exit code 0: all valid; 1: there are findings; 2: a file could not be read; the others are checked.
     """
     from dray.snapshot.files import InputError, Item
-    from dray.snapshot.repository import PassedOver, read_each
+    from dray.snapshot.repository import PassedOver
 
     given = [*(sources or ()), *(files or ())]
     if not given:
         output.fail("nothing to read. Give files, directories, or - for standard input.")
-    read = list(read_each(given, skip or ()))
+    read = list(read_all(given, skip or ()))
     customs = _read_customs(crd or (), [item for item in read if isinstance(item, Item)])
     findings: list[Finding] = []
     count, unreadable = 0, 0
@@ -88,6 +89,16 @@ def run(
     report = Report(findings, count, unreadable=unreadable)
     print_report(report, format_, "ValidationReport")
     raise typer.Exit(output.CANNOT if unreadable else output.NO if report.errors else output.YES)
+
+
+def read_all(sources: Sequence[str], patterns: Sequence[str]) -> Iterator[Item | InputError | PassedOver]:
+    """Everything in files, without what patterns skip. Says at the end on standard error which of those did nothing."""
+    from dray.snapshot.repository import Skip, read_each
+
+    skip = Skip(patterns)
+    yield from read_each(sources, skip)
+    for pattern in skip.unmatched:
+        print(f"dray: --skip {pattern!r} matches none of the files, so it skips nothing.", file=sys.stderr)
 
 
 _UNKNOWN = "not checked: nobody here knows this kind; give its definition, among the files or with --crd"

@@ -29,7 +29,24 @@ class PassedOver(msgspec.Struct, frozen=True):
     why: str
 
 
-def read_each(sources: Sequence[str], skip: Sequence[str]) -> Iterator[Item | InputError | PassedOver]:
+class Skip:
+    """Patterns of files and directories that are skipped, and those of them that nothing matched so far."""
+
+    def __init__(self, patterns: Sequence[str]) -> None:
+        """`charts/` is `charts`, and `./a` is `a`."""
+        self._patterns = {pattern: str(Path(pattern)) for pattern in patterns}
+        self.unmatched = list(self._patterns)
+
+    def takes(self, path: Path) -> bool:
+        """Whether a pattern matches the path, the name, or a directory on the way, by its path or its name."""
+        ways = {*path.parts, str(path), *map(str, path.parents)}
+        matched = [one for one, pattern in self._patterns.items() if any(fnmatch.fnmatch(way, pattern) for way in ways)]
+        if matched:
+            self.unmatched = [one for one in self.unmatched if one not in matched]
+        return bool(matched)
+
+
+def read_each(sources: Sequence[str], skip: Skip) -> Iterator[Item | InputError | PassedOver]:
     """Everything in files, directories or standard input (`-`), whatever it is."""
     kustomizations = Kustomizations()
     for source in sources:
@@ -38,7 +55,7 @@ def read_each(sources: Sequence[str], skip: Sequence[str]) -> Iterator[Item | In
             continue
         path = Path(source)
         if not path.is_dir():
-            if not _is_skipped(path, skip):
+            if not skip.takes(path):
                 yield from _look(path, kustomizations)
             continue
         try:
@@ -47,16 +64,8 @@ def read_each(sources: Sequence[str], skip: Sequence[str]) -> Iterator[Item | In
             yield error
             continue
         for file in found:
-            if not _is_skipped(file, skip):
+            if not skip.takes(file):
                 yield from _look(file, kustomizations)
-
-
-def _is_skipped(path: Path, patterns: Sequence[str]) -> bool:
-    """Whether a pattern matches the path, the name, or a directory on the way."""
-    return any(
-        fnmatch.fnmatch(str(path), pattern) or any(fnmatch.fnmatch(part, pattern) for part in path.parts)
-        for pattern in patterns
-    )
 
 
 def _look(path: Path, kustomizations: Kustomizations) -> Iterator[Item | InputError | PassedOver]:

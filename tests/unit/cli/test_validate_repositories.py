@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import subprocess
 from pathlib import Path
+from urllib.parse import unquote_to_bytes
 from xml.etree import ElementTree
 
 import pytest
 import yaml
 from typer.testing import CliRunner, Result
 
+from dray.api.visible import visible
+from dray.cli.findings import LINT, WARNING, Finding, Report, _junit, _result
 from dray.cli.main import app
 
 ROOT = Path(__file__).parents[3]
@@ -257,8 +263,97 @@ def test_the_hook_and_the_action_call_what_is_there() -> None:
     assert dray(*hook["entry"].split()[1:], str(ROOT / "examples" / "devices")).exit_code == 0
     action = yaml.safe_load((ROOT / "action.yml").read_text())
     options = action["inputs"]["options"]["default"].split()
-    assert "dray validate -o github $OPTIONS $PATHS" in action["runs"]["steps"][-1]["run"]
     assert dray("validate", "-o", "github", *options, str(ROOT / "examples" / "devices")).exit_code == 0
+
+
+def test_the_action_gives_dray_the_patterns_of_its_options_as_they_are(tmp_path: Path) -> None:
+    """The shell put files in their place: all but the first one were checked instead of skipped."""
+    step = yaml.safe_load((ROOT / "action.yml").read_text())["runs"]["steps"][-1]
+    program = tmp_path / "bin" / "dray"
+    program.parent.mkdir()
+    program.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    program.chmod(0o755)
+    for name in ("a.yaml", "b.yaml"):
+        (tmp_path / name).write_text(CLAIM)
+    told = {"OPTIONS": "--strict --skip *.yaml", "PATHS": "[ab].yaml ."}
+    done = subprocess.run(
+        ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
+        cwd=tmp_path,
+        env={"PATH": f"{program.parent}:{os.environ['PATH']}", **told},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    words = ["validate", "-o", "github", "--strict", "--skip", "*.yaml", "a.yaml", "b.yaml", "."]
+    assert done.stdout.split() == words
+
+
+@pytest.mark.parametrize("command", ["validate", "lint"])
+def test_patterns_skip_files_and_directories_by_name_or_path(tmp_path: Path, command: str) -> None:
+    for name in ("base/charts/a.yaml", "base/good.yaml"):
+        (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
+        (tmp_path / name).write_text(CLAIM)
+    for pattern in ("charts", "charts/", "*/charts", str(tmp_path / "base" / "charts"), f"{tmp_path}/base/charts/"):
+        done = dray(command, str(tmp_path), "--skip", pattern)
+        assert (done.stdout.splitlines()[-1], done.stderr) == ("no problems in 1 object.", ""), pattern
+
+
+@pytest.mark.parametrize("command", ["validate", "lint"])
+def test_a_pattern_that_skips_nothing_is_named(tmp_path: Path, command: str) -> None:
+    """It may be misspelt, and what it was to skip is checked, or it is not needed any more."""
+    (tmp_path / "good.yaml").write_text(CLAIM)
+    done = dray(command, str(tmp_path), "--skip", "chrts/", "--skip", "good.yaml", "--skip", "g*")
+    assert done.stderr == "dray: --skip 'chrts/' matches none of the files, so it skips nothing.\n"
+    assert done.exit_code == 0
+
+
+def test_a_namespace_in_which_there_is_nothing_is_not_said_to_be_in_order_without_a_word() -> None:
+    cluster = str(ROOT / "examples" / "cluster")
+    assert "nothing in namespace mll, so nothing was looked at" in dray("lint", cluster, "-n", "mll").stderr
+    assert dray("lint", cluster, "-n", "ml").stderr == ""
+
+
+ODD_NAMES = ("a b#c%d?.yaml", "a:b.yaml", "é.yaml", "x\x01y.yaml", os.fsdecode(b"x\xff.yaml"))
+
+
+def test_files_of_any_name_are_told_to_programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names that are not UTF-8 ended in a traceback; XML and URIs had characters that neither can have."""
+    monkeypatch.chdir(tmp_path)
+    for name in ODD_NAMES:
+        Path(name).write_text(BAD)
+    forms = {form: dray("validate", ".", "-o", form) for form in ("json", "junit", "sarif")}
+    assert {done.exit_code for done in forms.values()} == {1}
+    told = {one["file"] for one in json.loads(forms["json"].stdout)["findings"]}
+    assert told == set(ODD_NAMES)
+    (run,) = json.loads(forms["sarif"].stdout)["runs"]
+    places = [one["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for one in run["results"]]
+    assert {os.fsdecode(unquote_to_bytes(one)) for one in places} == set(ODD_NAMES)
+    assert all(re.fullmatch(r"(?:[\w./~-]|%[0-9A-F]{2})+", one, re.ASCII) for one in places)
+    suite = ElementTree.fromstring(forms["junit"].stdout)
+    assert {case.get("name") for case in suite} == {visible(name) for name in ODD_NAMES}
+
+
+def test_counts_of_junit_are_those_of_its_cases_and_a_case_fails_once(tmp_path: Path) -> None:
+    (tmp_path / "two.yaml").write_text(BAD.replace("name: c", "name: C") + "extra: 1\n")
+    (tmp_path / "values.yaml").write_text("a: 1\n")
+    (tmp_path / "good.yaml").write_text(CLAIM)
+    suite = ElementTree.fromstring(dray("validate", str(tmp_path), "-o", "junit").stdout)
+    cases = suite.findall("testcase")
+    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == (str(len(cases)), "1", "0")
+    assert {case.get("classname") for case in cases} == {"dray validate"}
+    failing, passed_over = ([child.tag for child in case] for case in cases)
+    assert (failing, passed_over) == (["failure", "system-out"], ["system-out"])
+    (told,) = suite.iter("failure")
+    assert (told.get("message"), len(str(told.text).splitlines())) == ("FieldValueInvalid, FieldValueRequired", 3)
+
+
+def test_what_is_in_no_file_has_a_place_by_its_object() -> None:
+    homeless = Finding("", None, "Pod ml/p", "FitsNowhere", "", "fits no node group", WARNING)
+    assert _result(homeless)["locations"] == [
+        {"logicalLocations": [{"fullyQualifiedName": "Pod ml/p", "kind": "object"}]}
+    ]
+    (case,) = ElementTree.fromstring(_junit(Report([homeless], 1, LINT)))
+    assert case.get("name") == "Pod ml/p"
 
 
 ODD = """
