@@ -67,6 +67,7 @@ def cancel(
             metavar="rule/RULE|node/NODE", help="What is not to evict.", autocompletion=completion.cancellable
         ),
     ],
+    format_: Format = output.Format.TEXT,
     *,
     cluster: RunningCluster,
 ) -> None:
@@ -74,7 +75,7 @@ def cancel(
 
     A drain ends, too. Exit code 0: done; 1: some of it evicts nobody; 2: cannot.
     """
-    work = _each(wanted, _cancel)
+    work = _each(wanted, _cancel, format_)
     raise typer.Exit(live.call(work, "cancel", cluster))
 
 
@@ -181,9 +182,10 @@ def _each(words: Iterable[str], look: Any, format_: output.Format = output.Forma
                 await client.patch(target.kind, "", target.obj.metadata.name, patch)
             if format_ is output.Format.TEXT:
                 print(said, flush=True)
-        if format_ is output.Format.JSON:
-            told = [{"target": one.text, "confirmed": patch is not None, "told": said} for one, patch, said in looked]
-            output.print_json(told, "ConfirmationList")
+        if format_ is output.Format.JSON and look is _confirm:
+            output.print_json(_items(looked, "confirmed"), "ConfirmationList")
+        elif format_ is output.Format.JSON:
+            output.print_json(_items(looked, "cancelled"), "CancellationList")
         place = await _place(client)
         if look is _confirm and _is_unguarded(place):
             print(f"dray: {NO_GUARD}.", file=sys.stderr)
@@ -191,6 +193,10 @@ def _each(words: Iterable[str], look: Any, format_: output.Format = output.Forma
         return output.YES if all(patch is not None for _, patch, _ in looked) else output.NO
 
     return work
+
+
+def _items(looked: Iterable[tuple[Found, Any, str]], done: str) -> list[dict[str, Any]]:
+    return [{"target": one.text, done: patch is not None, "told": said} for one, patch, said in looked]
 
 
 async def _alike(client: HttpClient, obj: Object) -> list[Object]:

@@ -110,6 +110,7 @@ def node(
 @app.command("pause")
 def pause(
     target: Target,
+    format_: options.Format = output.Format.TEXT,
     *,
     cluster: RunningCluster,
 ) -> None:
@@ -119,12 +120,13 @@ def pause(
     """
     from dray.cli import drain_pause
 
-    drain_pause.set_paused(target, cluster, is_so=True)
+    drain_pause.set_paused(target, cluster, format_, is_so=True)
 
 
 @app.command("resume")
 def resume(
     target: Target,
+    format_: options.Format = output.Format.TEXT,
     *,
     cluster: RunningCluster,
 ) -> None:
@@ -134,4 +136,4 @@ def resume(
     """
     from dray.cli import drain_pause
 
-    drain_pause.set_paused(target, cluster, is_so=False)
+    drain_pause.set_paused(target, cluster, format_, is_so=False)

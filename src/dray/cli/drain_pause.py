@@ -17,15 +17,21 @@ if TYPE_CHECKING:
 HINT: Final = "is no drain. Write node/NODE, or rule/RULE with the name that dray drain device told."
 
 
-def set_paused(words: Sequence[str], cluster: RunningCluster, *, is_so: bool) -> None:
+def set_paused(words: Sequence[str], cluster: RunningCluster, format_: output.Format, *, is_so: bool) -> None:
     """Lets the drains of `node/NAME` and `rule/NAME` stand still, or go on. Ends with exit code 2 if one cannot."""
 
     async def work(client: HttpClient) -> None:
         found = await targets.find(client, words, HINT, ("node", "rule"))
         for target in found if is_so else ():
             _check(target)
+        items = []
         for target in found:
-            print(await _set(client, target, is_so=is_so), flush=True)
+            changed, told = await _set(client, target, is_so=is_so)
+            items.append({"target": target.text, "paused": is_so, "changed": changed, "told": told})
+            if format_ is output.Format.TEXT:
+                print(told, flush=True)
+        if format_ is output.Format.JSON:
+            output.print_json(items, "DrainPauseList")
 
     live.call(work, "drain", cluster)
 
@@ -44,13 +50,15 @@ def _check(target: Found) -> None:
     output.fail(f"{told}. Begin with: dray drain {begin}")
 
 
-async def _set(client: HttpClient, target: Found, *, is_so: bool) -> str:
+async def _set(client: HttpClient, target: Found, *, is_so: bool) -> tuple[bool, str]:
+    """Whether it was otherwise before, and what to say."""
     meta = target.obj.metadata
-    if is_paused(meta.annotations) != is_so:
+    changed = is_paused(meta.annotations) != is_so
+    if changed:
         patch = {"uid": meta.uid, "annotations": {PAUSED_ANNOTATION: "true" if is_so else None}}
         await client.patch(target.kind, "", meta.name, {"metadata": patch})
     elif not is_so:
-        return f"Drains of {target.text} were not paused."
+        return changed, f"Drains of {target.text} were not paused."
     if is_so:
-        return f"Drains of {target.text} stand still; go on with: dray drain resume {target.text}"
-    return f"Drains of {target.text} go on."
+        return changed, f"Drains of {target.text} stand still; go on with: dray drain resume {target.text}"
+    return changed, f"Drains of {target.text} go on."

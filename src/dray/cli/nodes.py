@@ -10,6 +10,7 @@ from dray.api.kinds import NODES
 from dray.cli import completion, live, output
 from dray.cli.names import node_name
 from dray.cli.running_cluster import RunningCluster
+from dray.cli.taint_options import Format
 
 if TYPE_CHECKING:
     from dray.client import Client
@@ -20,21 +21,21 @@ Names = Annotated[list[str], typer.Argument(metavar="NODE", help="Simulated node
 
 
 @app.command("stop")
-def stop(names: Names, *, cluster: RunningCluster) -> None:
+def stop(names: Names, format_: Format = output.Format.TEXT, *, cluster: RunningCluster) -> None:
     """Switch simulated nodes off, as if they had lost power: no heartbeats, no status.
 
     What follows (not ready, unreachable, evictions) is the controllers' doing, and takes as long as with real nodes.
     """
-    _switch(names, cluster, stopped=True)
+    _switch(names, cluster, format_, stopped=True)
 
 
 @app.command("start")
-def start(names: Names, *, cluster: RunningCluster) -> None:
+def start(names: Names, format_: Format = output.Format.TEXT, *, cluster: RunningCluster) -> None:
     """Switch simulated nodes on again."""
-    _switch(names, cluster, stopped=False)
+    _switch(names, cluster, format_, stopped=False)
 
 
-def _switch(names: list[str], cluster: RunningCluster, *, stopped: bool) -> None:
+def _switch(names: list[str], cluster: RunningCluster, format_: output.Format, *, stopped: bool) -> None:
     wanted = list(dict.fromkeys(map(node_name, names)))
     state = "stopped" if stopped else "running"
 
@@ -43,6 +44,11 @@ def _switch(names: list[str], cluster: RunningCluster, *, stopped: bool) -> None
         return [name for name in wanted if await _set(client, name, stopped=stopped)]
 
     changed = live.call(work, "nodes", cluster)
+    if format_ is output.Format.JSON:
+        output.print_json(
+            [{"node": one, "state": state, "changed": one in changed} for one in wanted], "SwitchedNodeList"
+        )
+        return
     for name in wanted:
         print(f"{name} {'is' if name in changed else 'was already'} {state}.")
 

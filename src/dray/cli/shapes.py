@@ -6,7 +6,7 @@ none changes its type. Parts whose shape is that of the Kubernetes API, or a tre
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
@@ -86,6 +86,45 @@ class ConfirmationItem(msgspec.Struct):
 
 class ConfirmationList(OutputShape):
     items: list[ConfirmationItem]
+
+
+class CancellationItem(msgspec.Struct):
+    target: str
+    cancelled: bool
+    told: str
+
+
+class CancellationList(OutputShape):
+    items: list[CancellationItem]
+
+
+class DrainPauseItem(msgspec.Struct):
+    target: str
+    paused: bool
+    changed: bool
+    told: str
+
+
+class DrainPauseList(OutputShape):
+    items: list[DrainPauseItem]
+
+
+class SwitchedNode(msgspec.Struct):
+    node: str
+    state: Literal["stopped", "running"]
+    changed: bool
+
+
+class SwitchedNodeList(OutputShape):
+    items: list[SwitchedNode]
+
+
+class EvictionStop(OutputShape):
+    stopped: bool
+    others_go_on: bool
+    """There are eviction controllers that do not obey; theirs are only stopped by what was done to rules."""
+    softened_rules: list[str]
+    """That were NoExecute, and are NoSchedule now."""
 
 
 class FeatureFinding(msgspec.Struct):
@@ -190,6 +229,8 @@ class WaitResult(msgspec.Struct, rename="camel", kw_only=True):
     pods: int
     evicted: int
     gone: int
+    staying: int
+    untainted: list[str]
     held_by: list[str]
     refused: dict[str, str]
     at_deadline: int
@@ -374,6 +415,7 @@ class Printed(NamedTuple):
 
 SHAPES: Final = {
     "Allocation": Printed(("allocate",), Allocation),
+    "CancellationList": Printed(("cancel",), CancellationList),
     "ClaimExplanation": Printed(("explain claim",), ClaimExplanation),
     "ClaimList": Printed(("get claims",), ClaimList),
     "ClaimStatus": Printed(("explain claim",), ClaimStatus),
@@ -385,8 +427,10 @@ SHAPES: Final = {
     "DeviceUntaint": Printed(("untaint device",), DeviceUntaint),
     "Diagnosis": Printed(("doctor",), Diagnosis),
     "Difference": Printed(("what-if",), Difference),
+    "DrainPauseList": Printed(("drain pause", "drain resume"), DrainPauseList),
     "DriverRuleList": Printed(("driver-test",), DriverRuleList),
     "DriverTest": Printed(("driver-test",), DriverTest),
+    "EvictionStop": Printed(("stop-evictions",), EvictionStop),
     "HeldList": Printed(("confirm",), HeldList),
     "LintReport": Printed(("lint",), LintReport),
     "LocalClusterList": Printed(("ls",), LocalClusterList),
@@ -400,6 +444,7 @@ SHAPES: Final = {
     "Replay": Printed(("replay",), Replay),
     "ScaleUp": Printed(("scale-up",), ScaleUp),
     "SelectorTrial": Printed(("cel",), SelectorTrial),
+    "SwitchedNodeList": Printed(("nodes stop", "nodes start"), SwitchedNodeList),
     "Taint": Printed(("taint device", "taint node", "drain device", "drain node"), Taint),
     "ValidationReport": Printed(("validate",), ValidationReport),
 }

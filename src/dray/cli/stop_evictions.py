@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from dray.api.well_known import OWN_SERVER
-from dray.cli import live
+from dray.cli import live, output
 from dray.cli.running_cluster import RunningCluster
+from dray.cli.taint_options import Format
 
 if TYPE_CHECKING:
     from dray.client.http import HttpClient
@@ -19,6 +20,7 @@ SOFT: Final = "rules that were made NoSchedule stay that; `dray taint` makes the
 
 def run(
     resume: Annotated[bool, typer.Option("--resume", help="Let evictions go on.")] = False,
+    format_: Format = output.Format.TEXT,
     *,
     cluster: RunningCluster,
 ) -> None:
@@ -28,10 +30,10 @@ def run(
     drains obey; on a cluster with other eviction controllers, NoExecute rules are changed to NoSchedule as well, and
     what goes on evicting is said. Pods that are being deleted already are gone. Exit code 0: done; 2: cannot.
     """
-    live.call(lambda client: _set(client, is_so=not resume), "stop-evictions", cluster)
+    live.call(lambda client: _set(client, format_, is_so=not resume), "stop-evictions", cluster)
 
 
-async def _set(client: HttpClient, *, is_so: bool) -> None:
+async def _set(client: HttpClient, format_: output.Format = output.Format.TEXT, *, is_so: bool) -> None:
     from dray.api.generated.core import Namespace
     from dray.api.kinds import NAMESPACES
     from dray.api.status import ApiError
@@ -45,9 +47,10 @@ async def _set(client: HttpClient, *, is_so: bool) -> None:
     patch = {"metadata": {"annotations": {STOP_ANNOTATION: "true" if is_so else None}}}
     await client.patch(NAMESPACES, "", PLACE, patch)
     others = OWN_SERVER not in await client.server_version()
-    if is_so:
-        if others:
-            await _soften_rules(client)
+    softened = await _soften_rules(client) if is_so and others else []
+    if format_ is output.Format.JSON:
+        output.print_json({"stopped": is_so, "othersGoOn": others, "softenedRules": softened}, "EvictionStop")
+    elif is_so:
         whose = "Evictions by dray" if others else "All evictions"
         print(f"{whose} are stopped. Let them go on with: dray stop-evictions --resume")
     else:
@@ -56,15 +59,18 @@ async def _set(client: HttpClient, *, is_so: bool) -> None:
         print(f"dray: {OTHERS_GO_ON if is_so else SOFT}.", file=sys.stderr)
 
 
-async def _soften_rules(client: HttpClient) -> None:
-    """Kubernetes' own controller does not know the switch: it stops when rules do not evict any more."""
+async def _soften_rules(client: HttpClient) -> list[str]:
+    """Kubernetes' own controller does not know the switch: it stops when rules do not evict any more. Their names."""
     from dray.api.kinds import RULES
     from dray.api.resource import DeviceTaintRule
     from dray.api.resource.taint import EFFECT_NO_EXECUTE, EFFECT_NO_SCHEDULE
     from dray.client.calls import list_if_served
 
+    softened = []
     for rule in await list_if_served(client, RULES) or ():
         if isinstance(rule, DeviceTaintRule) and rule.spec.taint.effect == EFFECT_NO_EXECUTE:
             name = rule.metadata.name
             await client.patch(RULES, "", name, {"spec": {"taint": {"effect": EFFECT_NO_SCHEDULE}}})
             print(f"dray: rule {name} is NoSchedule now; it was NoExecute.", file=sys.stderr)
+            softened.append(name)
+    return softened

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import gzip
 import json
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dray.cli import items
+from dray.cli.commands import CommandsByName
 from dray.cli.main import app
 from dray.cli.shapes import SHAPES, schema
 
@@ -110,6 +113,34 @@ def test_every_kind_that_is_printed_has_a_shape_and_a_row_on_the_page() -> None:
     ]
     printed = {one.value for call in calls for one in call.args[1:] if isinstance(one, ast.Constant)}
     assert printed | {"DeviceList", "ClaimList", "NodeList", "ClusterList"} == set(SHAPES)
+
+
+def commands() -> Iterator[tuple[str, Any]]:
+    """Every command that can be given, by its words."""
+    waiting = [(name, one) for name, one in CommandsByName(lambda _: None).items()]
+    for words, command in waiting:
+        below = getattr(command, "commands", {})
+        waiting.extend((f"{words} {name}", one) for name, one in below.items())
+        if not below:
+            yield words, command
+
+
+def test_every_command_has_a_document_or_the_page_says_why_not() -> None:
+    """Some printed for people only, and the page said that all others do."""
+    page = (ROOT / "docs" / "json.md").read_text()
+    table = page.partition("## What has no document")[2]
+    named = {name for row in re.findall(r"(?m)^\| (`dray .*?) \|", table) for name in re.findall(r"`dray (.*?)`", row)}
+    printing = {name for printed in SHAPES.values() for name in printed.commands} | {"get"}
+    taking = {
+        name
+        for name, command in commands()
+        for one in command.params
+        if "--output" in one.opts and "json" in getattr(one.type_descriptor.annotation, "_value2member_map_", ())
+    }
+    there = dict(commands()).keys()
+    assert taking == there - named
+    assert taking == {name for name in printing if name in there}
+    assert named < there
 
 
 def test_the_schema_of_a_kind_is_printed() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, NamedTuple
 
 import pytest
@@ -12,6 +13,7 @@ from dray.api.meta import ObjectMeta
 from dray.api.registry import Kind
 from dray.api.resource import DeviceTaintRule, DeviceTaintRuleSpec
 from dray.api.resource.taint import DeviceTaint
+from dray.cli.output import Format
 from dray.cli.stop_evictions import _set
 
 
@@ -53,3 +55,7 @@ async def test_what_goes_on_evicting_is_said(version: str, capsys: pytest.Captur
     resumed = capsys.readouterr()
     assert resumed.out == "Evictions were not stopped.\n"
     assert ("stay that" in resumed.err) == (not is_ours)
+    await _set(server, Format.JSON, is_so=True)
+    document = json.loads(capsys.readouterr().out)
+    assert (document["stopped"], document["othersGoOn"]) == (True, not is_ours)
+    assert document["softenedRules"] == ([] if is_ours else ["evicts"])

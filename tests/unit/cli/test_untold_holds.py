@@ -94,7 +94,7 @@ async def test_where_no_guard_is_nothing_is_held_and_that_is_said(
 
 
 @pytest.mark.parametrize(("rule_", "code"), [(rule("r"), YES), (rule("r", "NoSchedule"), NO)])
-async def test_programs_get_a_document_of_what_was_confirmed_too(
+async def test_programs_get_a_document_of_what_was_confirmed_or_cancelled_too(
     rule_: dict[str, Any], code: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """They got a line for people, whatever they had asked for."""
@@ -104,6 +104,9 @@ async def test_programs_get_a_document_of_what_was_confirmed_too(
     document = json.loads(capsys.readouterr().out)
     jsonschema_rs.validator_for(schema("ConfirmationList")).validate(document)
     assert [(one["target"], one["confirmed"]) for one in document["items"]] == [("rule/r", code == YES)]
+    assert await _each(["rule/r"], _cancel, Format.JSON)(server) == code
+    (one,) = json.loads(capsys.readouterr().out)["items"]
+    assert (one["target"], one["cancelled"]) == ("rule/r", code == YES)
 
 
 async def test_where_a_guard_is_rules_without_a_status_are_named(
