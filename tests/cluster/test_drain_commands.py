@@ -103,6 +103,41 @@ def test_a_drain_of_two_nodes_goes_on_with_the_one_that_keeps_its_taint(cluster:
     assert first not in cluster.pods("api")
 
 
+def test_a_drain_of_a_node_that_is_deleted_says_so(tmp_path: Path) -> None:
+    """It said that the taint or the drain was taken back, or that the node is gone: one of them."""
+    with taint_cluster(tmp_path) as cluster:
+        cluster.run_pods("api", 2, "node-1")
+        protect(cluster, "api", 2)
+
+        def somebody_else() -> None:
+            eventually(lambda: cluster.node_taints("node-1"))
+            cluster.delete("v1/nodes/node-1")
+
+        admin = threading.Timer(1.0, somebody_else)
+        admin.start()
+        done = cluster.dray("drain", "node", "node-1", "--wait", "--timeout", f"{PATIENCE:g}s")
+        admin.join()
+        assert done.exit_code == 1, done.stderr
+        assert "✘ called off: node node-1 is gone; 0 of 2 evicted" in done.stdout
+
+
+def test_a_drain_whose_pods_finish_meanwhile_is_done(cluster: TaintCluster) -> None:
+    pods = cluster.run_pods("api", 2, "node-1")
+    protect(cluster, "api", 2)
+
+    def somebody_else() -> None:
+        eventually(lambda: cluster.node_taints("node-1"))
+        for name in pods:
+            cluster.patch(f"v1/namespaces/default/pods/{name}/status", {"status": {"phase": "Succeeded"}})
+
+    admin = threading.Timer(1.0, somebody_else)
+    admin.start()
+    done = cluster.dray("drain", "node", "node-1", "--wait", "--timeout", f"{PATIENCE:g}s")
+    admin.join()
+    assert done.exit_code == 0, done.stdout + done.stderr
+    assert "Node is idle. Put back with: dray untaint node node-1 maintenance:NoSchedule" in done.stdout
+
+
 def test_devices_that_a_rule_does_not_select_any_more_are_not_said_to_be_idle(cluster: TaintCluster) -> None:
     cluster.run_pods("api", 1, "node-1")
     protect(cluster, "api", 1)

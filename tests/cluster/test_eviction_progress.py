@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime
 
 import pytest
 
 from controller_world import World, controller_world, manifest, pod
 from dray.api import codec
+from dray.api.generated.core import Taint
 from dray.api.references import ObjectRef
 from dray.api.taints import TaintName
+from dray.api.times import Time
+from dray.cli.waiting import Ending
 from dray.controllers.eviction.drainer import Drainer, draining
 from dray.controllers.eviction.progress import NodeProgress, Standing
 from dray.controllers.settings import ControllerSettings
 from dray.eviction.drain import Drain, DrainTerms
 from dray.eviction.settings import EvictionSettings, Limit, PolicyChoice
+from dray.snapshot.snapshot import from_objects
+from dray.what_if.drain_preview import paced
+from dray.what_if.taint_preview import preview_nodes
 
 CONTROLLERS = ("taint-eviction-controller", "disruption-controller")
 KEY = "maintenance"
@@ -31,6 +38,14 @@ class Look:
     async def __call__(self) -> Standing:
         await self.progress.ready()
         return self.progress.standing()
+
+    async def until(self, world: World, is_so: Callable[[Standing], bool]) -> Standing:
+        """As soon as watches have told what was written: on a busy machine that takes some turns more."""
+        for _ in range(100):
+            await world.settle(0)
+            if is_so(now := await self()):
+                return now
+        return now
 
 
 @contextlib.asynccontextmanager
@@ -101,6 +116,22 @@ async def test_it_is_called_off_when_the_last_node_has_lost_the_taint() -> None:
         assert (now.total, now.evicted, now.staying) == (PODS, 10, PODS - 10), "who stays was to go"
 
 
+async def test_a_node_that_is_deleted_meanwhile_is_told_apart_from_one_that_lost_the_taint() -> None:
+    """It was said that the taint was gone there."""
+    async with drained_nodes(None) as (world, look):
+        await world.settle(0.5)
+        await world.delete("nodes", "node-2")
+        now = await look.until(world, lambda now: bool(now.deleted))
+        assert (now.untainted, now.deleted, now.is_called_off) == (("node-2",), ("node-2",), False)
+        ending = Ending(now, 1.0, True, drains=True)
+        assert "  Called off for node-2: the node is gone." in ending.tell_others().splitlines()
+        assert "the taint is gone" not in ending.tell_others()
+        assert ending.code == 1
+        await world.delete("nodes", "node-1")
+        now = await look.until(world, lambda now: now.is_called_off)
+        assert (now.deleted, now.is_called_off) == (("node-1", "node-2"), True)
+
+
 async def test_who_stays_because_a_node_lost_the_taint_is_neither_evicted_nor_waited_for() -> None:
     async with drained_nodes(None) as (world, look):
         await world.settle(0.5)
@@ -118,7 +149,8 @@ async def test_who_stays_because_a_node_lost_the_taint_is_neither_evicted_nor_wa
 
 
 async def test_who_ends_by_itself_or_tolerates_the_taint_by_now_is_not_waited_for() -> None:
-    async with drained_nodes(EvictionSettings(max_evictions=Limit(count=3))) as (world, look):
+    """A policy keeps all of them: a guard would let the last ones go, who are no more than its limit."""
+    async with drained_nodes(EvictionSettings(policy=PolicyChoice("checkpoint"))) as (world, look):
         await world.settle(5)
         for number in range(PODS):
             if number % 2:
@@ -127,8 +159,7 @@ async def test_who_ends_by_itself_or_tolerates_the_taint_by_now_is_not_waited_fo
                 there = (await world.get("pods", f"pod-{number}")).spec.tolerations
                 tolerations = [*codec.to_builtins(there), {"key": KEY, "operator": "Exists"}]
                 await world.patch("pods", f"pod-{number}", {"spec": {"tolerations": tolerations}})
-        await world.settle(0)
-        now = await look()
+        now = await look.until(world, lambda now: now.is_idle)
         assert (now.total, now.gone, now.staying, now.is_idle) == (PODS // 2, PODS // 2, PODS // 2, True)
 
 
@@ -149,3 +180,39 @@ async def test_a_drain_keeps_its_pace_and_its_deadline_when_the_clock_is_set() -
             await world.settle(300)
             assert (await look()).is_evicted
             assert len(drain.forced) == PODS - 2
+
+
+@pytest.mark.parametrize("rate", [1, 3, 10, None])
+async def test_everybody_leaves_a_drained_node_when_its_preview_said(rate: int | None) -> None:
+    """Where no budget is in the way: one by one at its rate, and who tolerates the taint for a time after that."""
+    terms = DrainTerms(rate=rate)
+    async with controller_world("disruption-controller") as world:
+        await world.create(manifest("v1", "Node", "node-1"))
+        for number in range(PODS):
+            waits = [{"key": KEY, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 6}]
+            await world.create(pod(f"pod-{number}", nodeName="node-1", tolerations=waits if number % 5 == 2 else []))
+        await world.settle(2.0)  # to the second, as times are told
+        node, pods = await world.get("nodes", "node-1"), await world.objects("pods")
+        evicting = Taint(key=KEY, effect="NoExecute")
+        snapshot, began = from_objects([node, *pods]), world.clock.now()
+        now = datetime.fromtimestamp(began, UTC)
+        preview = paced(preview_nodes(snapshot, [node], [evicting], now, drains=True), terms, (), snapshot)
+        drained = {"annotations": {"dray.dev/drain": f"{KEY}:NoSchedule"}}
+        taints = [{"key": KEY, "effect": "NoSchedule"}]
+        await world.patch("nodes", "node-1", {"metadata": drained, "spec": {"taints": taints}})
+        moving = map(ObjectRef.of, pods)
+        names = [TaintName(KEY, "NoSchedule")]
+        progress = NodeProgress(world.admin, world.clock, ("node-1",), names, moving, drains=True)
+        left: dict[str, float] = {}
+        async with draining(Drainer(world.admin, world.clock, progress, Drain(terms))):
+            while len(left) < PODS and world.clock.now() < began + 60:
+                await world.settle(0.1)
+                for one in await world.objects("pods"):
+                    if one.metadata.deletion_timestamp is not None:
+                        left.setdefault(f"default/{one.metadata.name}", world.clock.now() - began)
+        await progress.stop()
+    told = {one.pod: Time.parse(one.expected).datetime().timestamp() - began for one in preview.pods}
+    assert left.keys() == told.keys()
+    assert {name: (told[name], at) for name, at in left.items() if not -1.0 <= at - told[name] <= 1.5} == {}
+    assert preview.finished is not None
+    assert abs(Time.parse(preview.finished).datetime().timestamp() - began - max(left.values())) <= 1.5

@@ -261,12 +261,8 @@ async def _wait(
     ending = await wait_for(progress, manner, client)
     standing = ending.standing
     if standing.is_called_off:
-        what = (
-            "the taint or the drain was taken back, or the node is gone"
-            if drains
-            else "the taint is gone, or the node is"
-        )
-        manner.say(f"✘ called off: {what}; {standing.evicted} of {standing.total} evicted")
+        why = _tell_why(preview.nodes, standing.deleted, drains=drains)
+        manner.say(f"✘ called off: {why}; {standing.evicted} of {standing.total} evicted")
         return ending
     tainted = [name for name in preview.nodes if name not in standing.untainted]
     parts = [
@@ -287,6 +283,15 @@ async def _wait(
     else:
         manner.say(f"Put back with: {undo}")
     return ending
+
+
+def _tell_why(nodes: Sequence[str], deleted: Sequence[str], *, drains: bool) -> str:
+    """Why nobody has to leave any of the nodes any more."""
+    gone = f"{'node' if len(deleted) == 1 else 'nodes'} {names(deleted, 5)} {'is' if len(deleted) == 1 else 'are'} gone"
+    taken_back = "the taint or the drain was taken back" if drains else "the taint is gone"
+    if not deleted:
+        return taken_back
+    return gone if len(deleted) == len(nodes) else f"{taken_back}, and {gone}"
 
 
 def _tell_written(nodes: Sequence[str], end: str) -> str:

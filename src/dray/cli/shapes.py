@@ -231,6 +231,7 @@ class WaitResult(msgspec.Struct, rename="camel", kw_only=True):
     gone: int
     staying: int
     untainted: list[str]
+    deleted_nodes: list[str]
     held_by: list[str]
     refused: dict[str, str]
     at_deadline: int

@@ -61,8 +61,13 @@ class Ending(msgspec.Struct, frozen=True):
         if staying:
             word = "stays" if staying == 1 else "stay"
             told.append(f"  {count(staying, 'pod')} {word}: tolerated by now, or not reached by the taint any more.")
-        if untainted:
-            told.append(f"  Called off for {names(untainted, 5)}: the taint is gone there.")
+        deleted = self.standing.deleted
+        if left := [name for name in untainted if name not in deleted]:
+            told.append(f"  Called off for {names(left, 5)}: the taint is gone there.")
+        if gone := [name for name in untainted if name in deleted]:
+            told.append(
+                f"  Called off for {names(gone, 5)}: {'the node is' if len(gone) == 1 else 'the nodes are'} gone."
+            )
         return "\n".join(told)
 
     @property
@@ -91,6 +96,7 @@ class Ending(msgspec.Struct, frozen=True):
             "gone": standing.gone,
             "staying": standing.staying,
             "untainted": list(standing.untainted),
+            "deletedNodes": list(standing.deleted),
             "heldBy": list(standing.held),
             "refused": dict(self.refusals),
             "atDeadline": standing.forced,

@@ -60,6 +60,8 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     """Pods that were to leave, and run on: meanwhile they tolerate the taint, or it does not reach them any more."""
     untainted: tuple[str, ...] = ()
     """Nodes that have lost the taint, or are gone themselves, while others have it still."""
+    deleted: tuple[str, ...] = ()
+    """Nodes that are gone themselves."""
     held: tuple[str, ...] = ()
     """Claims that hold a device that was to become idle."""
     blocked: int = 0
@@ -379,7 +381,11 @@ class NodeProgress(Progress):
             is_called_off=not tainted,
             hold="; ".join(one.message for one in held if one.status == "True"),
         )
-        return replace(standing, untainted=tuple(sorted(self._names - tainted)) if tainted else ())
+        return replace(
+            standing,
+            untainted=tuple(sorted(self._names - tainted)) if tainted else (),
+            deleted=tuple(sorted(self._names - {node.metadata.name for node in nodes})),
+        )
 
     def due(self) -> list[tuple[Pod, float]]:
         """The pods that must leave these nodes; what they tolerate for a time counts from when this began."""
