@@ -43,7 +43,7 @@ def _printed_documents_have_their_shape() -> Iterator[None]:
     from dray.cli import output
     from dray.cli.shapes import schema
 
-    validator = functools.cache(lambda kind: jsonschema_rs.validator_for(schema(kind)))
+    validator = functools.cache(lambda kind: jsonschema_rs.validator_for(_closed(schema(kind))))
 
     def checked(value: object, kind: str) -> Any:
         made = document(value, kind)
@@ -53,6 +53,16 @@ def _printed_documents_have_their_shape() -> Iterator[None]:
     document, output.document = output.document, checked
     yield
     output.document = document
+
+
+def _closed(schema: Any) -> Any:
+    """The same, in which an object has no other fields than those that are told."""
+    if isinstance(schema, list):
+        return [_closed(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    closed = {key: _closed(one) for key, one in schema.items()}
+    return closed | {"additionalProperties": False} if isinstance(schema.get("properties"), dict) else closed
 
 
 def pytest_collection_finish() -> None:

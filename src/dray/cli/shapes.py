@@ -14,6 +14,7 @@ from dray.cli.findings import Finding
 from dray.cli.items import ClaimItem, ClusterItem, DeviceItem, NodeItem
 from dray.cli.output import API_VERSION
 from dray.prose.remedies import RequestAdvice
+from dray.scale_up.answer import GroupAnswer, Unplaced
 from dray.what_if.budget_changes import BudgetChange
 from dray.what_if.claim_changes import ClaimChange
 from dray.what_if.device_changes import DeviceChange
@@ -28,6 +29,7 @@ from dray.what_if.pending_changes import PendingChange
 from dray.what_if.pod_changes import DeletedPod, RelabelledPod
 from dray.what_if.quota_changes import QuotaChange
 from dray.what_if.service_changes import ServiceChange
+from dray.what_if.taint_preview import TaintPreview
 from dray.what_if.workload_changes import WorkloadChange
 
 Tree = dict[str, Any]
@@ -163,14 +165,24 @@ class PlacementList(OutputShape):
 class PlacementDescription(OutputShape):
     placement: str
     satisfied: bool
+    reason: str
+    message: str
+    misconfigured: str | None
     clusters: list[str]
+    decisions: dict[str, list[str]]
+    groups: list[Tree]
     explanation: Tree
 
 
 class PlacementExplanation(OutputShape):
     placement: str
     decisions: list[str]
+    groups: list[Tree]
     conditions: dict[str, Tree]
+    requeue_after_seconds: float | None
+    """When time alone may change it."""
+    scores: dict[str, int]
+    warnings: list[str]
     explanation: Tree
 
 
@@ -190,39 +202,6 @@ class ClusterTaint(OutputShape):
     placements: list[Tree]
 
 
-class PodPreview(msgspec.Struct, rename="camel", kw_only=True):
-    pod: str
-    due: str
-    expected: str
-    uid: str = ""
-    owner: str = ""
-    fits: bool | None = None
-
-
-class GuardPreview(msgspec.Struct, rename="camel", kw_only=True):
-    pods: int
-    of: int
-    limit: str
-    allowed: int
-    is_over: bool
-    asks: bool = False
-    is_sweeping: bool = False
-    confirm: str = ""
-    left: int = 0
-
-
-class Preview(msgspec.Struct, rename="camel", kw_only=True):
-    now: str
-    taints: list[str]
-    evicts: bool
-    pods: list[PodPreview] = []
-    protected: list[str] = []
-    left_alone: list[str] = []
-    finished: str | None = None
-    guard: GuardPreview | None = None
-    notes: list[str] = []
-
-
 class WaitResult(msgspec.Struct, rename="camel", kw_only=True):
     done: bool
     called_off: bool
@@ -240,7 +219,7 @@ class WaitResult(msgspec.Struct, rename="camel", kw_only=True):
 
 class Taint(OutputShape):
     dry_run: bool
-    preview: Preview
+    preview: TaintPreview
     result: WaitResult | None = None
 
 
@@ -286,12 +265,20 @@ class DriverTest(OutputShape):
 
 class ClaimExplanation(OutputShape):
     claims: list[Tree]
+    nodes: list[Tree] = []
     advice: list[RequestAdvice] = []
     notes: list[str] = []
 
 
 class ClaimStatus(OutputShape):
     allocation: Tree
+    reserved_for: list[Tree] = []
+    devices: list[Tree] = []
+
+
+class Preemption(msgspec.Struct):
+    node: str
+    victims: list[str]
 
 
 class PodExplanation(OutputShape):
@@ -299,6 +286,11 @@ class PodExplanation(OutputShape):
     status: str
     node: str | None
     message: str
+    unsuitable_nodes: dict[str, str]
+    notes: list[str]
+    preemption: Preemption | None = None
+    claims: Tree | None = None
+    """As a `ClaimExplanation` has it."""
 
 
 class PodGroupExplanation(OutputShape):
@@ -313,7 +305,12 @@ class PodGroupExplanation(OutputShape):
 
 
 class ScaleUp(OutputShape):
-    groups: list[Tree]
+    pending: int
+    fitting: list[str]
+    groups: list[GroupAnswer]
+    placements: dict[str, str]
+    """Where each pod would go: a node, or a new one of a group."""
+    unplaced: list[Unplaced]
     nodes: int
     cost: float | None = None
     notes: list[str] = []
