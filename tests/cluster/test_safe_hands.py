@@ -7,6 +7,7 @@ import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import jsonschema_rs
 import msgspec
@@ -93,6 +94,29 @@ def test_manifests_are_planned_live_and_from_a_dump(cluster: TaintCluster, tmp_p
     assert [one["key"] for one in cluster.node_taints("node-2")] == ["k"]
     assert cluster.dray("plan", "get", "nodes", "-o", file).exit_code == 2
     assert cluster.dray("taint", "node", "node-2", "k:NoExecute", "-f", str(dump)).exit_code == 2
+
+
+def test_programs_are_told_what_came_of_a_plan(cluster: TaintCluster, tmp_path: Path) -> None:
+    def applied(*options: str) -> tuple[int, dict[str, Any]]:
+        done = cluster.dray("apply", file, *options, "-o", "json")
+        document = json.loads(done.stdout)
+        jsonschema_rs.validator_for(schema("PlanApplication")).validate(document)
+        return done.exit_code, document
+
+    file, manifest = str(tmp_path / "a.plan"), tmp_path / "class.yaml"
+    cluster.dray("plan", "taint", "device", "--node", "node-1", "--device", "gpu-0", "k:NoSchedule", "-o", file)
+    assert applied("--dry-run")[1]["applied"] is False
+    code, document = applied()
+    assert (code, document["applied"], document["result"]["kind"]) == (0, True, "Taint")
+    assert [one["spec"]["taint"]["key"] for one in cluster.rules()] == ["k"]
+    made = {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": "planned"}, "spec": {}}
+    manifest.write_text(json.dumps(made))
+    cluster.dray("plan", "change", str(manifest), "-o", file)
+    code, document = applied()
+    assert (code, document["objects"], document["result"]) == (0, ["DeviceClass planned"], None)
+    code, document = applied()
+    assert (code, document["applied"], bool(document["moved"])) == (1, False, True)
+    cluster.kubectl("delete", "deviceclass", "planned")
 
 
 @pytest.mark.parametrize("how", [("-f",), ()], ids=["with -f", "as words"])

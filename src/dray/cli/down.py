@@ -11,7 +11,7 @@ from typing import Annotated, Final
 import typer
 
 from dray.cli import clusters, completion, output
-from dray.cli.taint_options import TIMEOUT, read_timeout
+from dray.cli.taint_options import TIMEOUT, Format, read_timeout
 
 LOOK_SECONDS: Final = 0.02
 DEFAULT_TIMEOUT: Final = "30s"
@@ -21,6 +21,7 @@ def run(
     name: Annotated[str, clusters.name_argument(completion.running)] = clusters.DEFAULT,
     directory: clusters.Directory = None,
     timeout: Annotated[str, TIMEOUT] = DEFAULT_TIMEOUT,
+    format_: Format = output.Format.TEXT,
 ) -> None:
     """Stop a cluster that `dray up` or `dray server` runs on this machine, and wait until it has. Its state stays.
 
@@ -30,20 +31,31 @@ def run(
         name, directory = clusters.DEFAULT, Path(name)
     where = clusters.directory_of(name, directory)
     cluster = clusters.look(where)
-    if not cluster.pid:
+    stopped = bool(cluster.pid) and _stop(where, cluster, read_timeout(timeout) or float("inf"))
+    again = f"dray up {name}" if directory is None else f"dray up --dir {directory}"
+    if format_ is output.Format.JSON:
+        found = {"name": cluster.name, "directory": str(where), "wasRunning": bool(cluster.pid), "stopped": stopped}
+        output.print_json(found, "StoppedCluster")
+    elif stopped:
+        print(f"Cluster {cluster.name} has stopped. Its state stays; go on with: {again.removesuffix(' default')}")
+    elif cluster.pid:
+        print(f"Cluster {cluster.name} (pid {cluster.pid}) was told to stop, and still runs after {timeout}.")
+    else:
         print(f"No cluster runs on {output.short_path(where)}.")
-        raise typer.Exit(output.NO)
+    raise typer.Exit(output.YES if stopped else output.NO)
+
+
+def _stop(where: Path, cluster: clusters.LocalCluster, seconds: float) -> bool:
+    """Tells it to, and waits; whether it has. Ends with exit code 2 if it belongs to another user."""
     try:
         os.kill(cluster.pid, signal.SIGTERM)
     except ProcessLookupError:
         pass  # it ended by itself meanwhile
     except PermissionError:
         output.fail(f"cluster {cluster.name} is run by another user (pid {cluster.pid}).")
-    until = time.monotonic() + (read_timeout(timeout) or float("inf"))
+    until = time.monotonic() + seconds
     while clusters.look(where).pid:
         if time.monotonic() > until:
-            print(f"Cluster {cluster.name} (pid {cluster.pid}) was told to stop, and still runs after {timeout}.")
-            raise typer.Exit(output.NO)
+            return False
         time.sleep(LOOK_SECONDS)
-    again = f"dray up {name}" if directory is None else f"dray up --dir {directory}"
-    print(f"Cluster {cluster.name} has stopped. Its state stays; go on with: {again.removesuffix(' default')}")
+    return True

@@ -15,6 +15,7 @@ import typer
 
 from dray.cli import live, output
 from dray.cli.running_cluster import RunningCluster
+from dray.cli.taint_options import Format
 
 if TYPE_CHECKING:
     from dray.client.http import HttpClient
@@ -88,6 +89,7 @@ def make(
 def apply(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A plan that dray plan wrote.")],
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say whether it could be applied.")] = False,
+    format_: Format = output.Format.TEXT,
     *,
     cluster: RunningCluster,
 ) -> None:
@@ -120,23 +122,44 @@ def apply(
             print(f"  {one}", file=sys.stderr)
         if len(moved) > MAX_DIFFERENCES:
             print(f"  … and {len(moved) - MAX_DIFFERENCES} more", file=sys.stderr)
-        raise typer.Exit(output.NO)
-    if dry_run:
-        print("Nothing that matters has changed. Nothing was changed.")
-        raise typer.Exit(output.YES)
-    raise typer.Exit(_do(plan, cluster))
+        done = Applied(output.NO, is_done=False)
+    elif dry_run:
+        done = Applied(output.YES, is_done=False, told="Nothing that matters has changed. Nothing was changed.")
+    else:
+        done = _do(plan, cluster, format_)
+    if format_ is output.Format.JSON:
+        document = {"applied": done.is_done, "moved": moved, "objects": done.objects, "result": done.result}
+        output.print_json(document, "PlanApplication")
+    elif done.told:
+        print(done.told)
+    raise typer.Exit(done.code)
 
 
-def _do(plan: Plan, cluster: RunningCluster) -> int:
+class Applied(NamedTuple):
+    """What came of a plan: the objects that were applied, or what its command says of itself."""
+
+    code: int
+    is_done: bool
+    objects: Sequence[str] = ()
+    result: Any = None
+    told: str = ""
+
+
+def _do(plan: Plan, cluster: RunningCluster, format_: output.Format) -> Applied:
     if plan.command[0] == SCALE_UP:
-        print(plan.summary, end="")
-        print("Nobody adds nodes here: do it where your nodes come from.")
-        return output.YES
+        told = f"{plan.summary}Nobody adds nodes here: do it where your nodes come from."
+        return Applied(output.YES, is_done=False, told=told)
     if plan.manifests:
-        live.call(lambda client: _apply_all(client, plan.manifests), "apply", cluster)
-        return output.YES
+        objects = live.call(lambda client: _apply_all(client, plan.manifests, format_), "apply", cluster)
+        return Applied(output.YES, is_done=True, objects=objects)
     reviewed = ["--yes"] if plan.command[1:2] == ("device",) or plan.command[:2] == ("drain", "node") else []
-    return _invoke([*plan.command, *reviewed, *cluster.words()])
+    words = [*plan.command, *reviewed, *cluster.words()]
+    if format_ is output.Format.TEXT:
+        return Applied(_invoke(words), is_done=True)
+    trial = _try([*words, "-o", "json"])
+    if trial.code == output.CANNOT:
+        raise typer.Exit(output.CANNOT)
+    return Applied(trial.code, is_done=True, result=trial.answer)
 
 
 @contextlib.contextmanager
@@ -150,18 +173,22 @@ def _noted() -> Iterator[io.StringIO]:
         print(notes.getvalue(), end="", file=sys.stderr)
 
 
-async def _apply_all(client: HttpClient, manifests: Sequence[dict[str, Any]]) -> None:
-    """Server-side apply of each, so that what others wrote into the objects stays. Raises ApiError."""
+async def _apply_all(client: HttpClient, manifests: Sequence[dict[str, Any]], format_: output.Format) -> list[str]:
+    """Server-side apply of each, so that what others wrote into the objects stays; what they are. Raises ApiError."""
     from dray.api.registry import by_kind
     from dray.client import PatchFormat
 
+    applied = []
     for one in manifests:
         kind, meta = by_kind(one["apiVersion"], one["kind"]), one["metadata"]
         namespace = meta.get("namespace", "") or ("default" if kind.namespaced else "")
         await client.patch(
             kind, namespace, meta["name"], one, format=PatchFormat.APPLY, field_manager="dray", force=True
         )
-        print(f"{one['kind']} {f'{namespace}/' if namespace else ''}{meta['name']} applied")
+        applied.append(f"{one['kind']} {f'{namespace}/' if namespace else ''}{meta['name']}")
+        if format_ is output.Format.TEXT:
+            print(f"{applied[-1]} applied")
+    return applied
 
 
 @contextlib.contextmanager

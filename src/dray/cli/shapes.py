@@ -129,6 +129,23 @@ class EvictionStop(OutputShape):
     """That were NoExecute, and are NoSchedule now."""
 
 
+class PlanApplication(OutputShape):
+    applied: bool
+    moved: list[str]
+    """What is different since it was planned; then nothing is applied."""
+    objects: list[str]
+    """Kind and name of those that were applied."""
+    result: dict[str, Any] | None
+    """What the planned command prints with `-o json`."""
+
+
+class StoppedCluster(OutputShape):
+    name: str
+    directory: str
+    was_running: bool
+    stopped: bool
+
+
 class FeatureFinding(msgspec.Struct):
     what: str
     works: str
@@ -439,9 +456,11 @@ SHAPES: Final = {
     "PlacementList": Printed(("placement list",), PlacementList),
     "PodExplanation": Printed(("explain pod",), PodExplanation),
     "PodGroupExplanation": Printed(("explain podgroup",), PodGroupExplanation),
+    "PlanApplication": Printed(("apply",), PlanApplication),
     "Replay": Printed(("replay",), Replay),
     "ScaleUp": Printed(("scale-up",), ScaleUp),
     "SelectorTrial": Printed(("cel",), SelectorTrial),
+    "StoppedCluster": Printed(("down",), StoppedCluster),
     "SwitchedNodeList": Printed(("nodes stop", "nodes start"), SwitchedNodeList),
     "Taint": Printed(("taint device", "taint node", "drain device", "drain node"), Taint),
     "ValidationReport": Printed(("validate",), ValidationReport),
