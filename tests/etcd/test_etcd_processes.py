@@ -70,7 +70,7 @@ def test_while_etcd_is_away_clients_are_told_to_try_again(tmp_path: Path) -> Non
             create(client, "before")
             watch = client.watch(f"{MAPS}?watch=1&resourceVersion=0")
             assert next(watch)["object"]["metadata"]["name"] == "before"
-            member.kill()
+            member.end()
             eventually(lambda: client.request("GET", "/readyz").code != 200)
             assert b"etcd" in client.request("GET", "/readyz?verbose").body
             for refused in (

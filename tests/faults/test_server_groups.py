@@ -68,7 +68,7 @@ def forget_reservations(patch: pytest.MonkeyPatch) -> None:
     [
         (forget_revisions, RUSH, 0),
         (forget_guards, RUSH, 28),
-        (forget_reservations, replace(RUSH, steps=16, habits={**RUSH.habits, "kill_pod": 10}), 183),
+        (forget_reservations, replace(RUSH, steps=16, habits={**RUSH.habits, "kill_pod": 10}), 237),
     ],
 )
 def test_what_is_missing_is_missed(
