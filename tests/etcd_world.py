@@ -81,7 +81,7 @@ class Member:
             self._process = None
 
     def end(self) -> None:
-        """Ends it as its operator does. Alone and killed, etcd before 3.5.5 may forget the last that it acknowledged."""
+        """Ends it as its operator does. Killed while it is alone, etcd before 3.5.5 may forget what it acknowledged."""
         self.signal(signal.SIGTERM)
         assert self._process is not None
         self._process.wait(PATIENCE)

@@ -127,8 +127,8 @@ def test_a_cluster_in_the_background(newcomer: Newcomer) -> None:
     assert newcomer.dray("get", "nodes").stdout.splitlines()[1].startswith("node-1")
     assert newcomer.dray("down").stdout.startswith("Cluster default has stopped.")
     assert newcomer.dray("ls").stdout.splitlines()[1].split()[:2] == ["default", "stopped"]
-    again = newcomer.dray("down", "-o", "json")
-    assert (again.exit_code, json.loads(again.stdout)["wasRunning"]) == (1, False)
+    stopped = newcomer.dray("down", "-o", "json")
+    assert (stopped.exit_code, json.loads(stopped.stdout)["wasRunning"]) == (1, False)
 
 
 @pytest.mark.parametrize("page", ["placement.md", "node.md"])
